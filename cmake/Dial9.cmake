@@ -1,0 +1,68 @@
+# The few helpers that every folder's CMakeLists uses: one library a folder, one test binary a folder.
+# SPDX-License-Identifier: Apache-2.0
+find_package(Threads REQUIRED)
+
+# Everything that is compiled by this project, but nothing that a user's target inherits.
+add_library(dial9_build INTERFACE)
+target_compile_features(dial9_build INTERFACE cxx_std_23)
+target_compile_options(dial9_build INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+  -Wnon-virtual-dtor -Wold-style-cast -Wcast-align -Woverloaded-virtual -Werror
+  -fno-omit-frame-pointer)
+target_include_directories(dial9_build INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/src"
+  "${CMAKE_CURRENT_SOURCE_DIR}/include")
+
+if(DIAL9_SANITIZE STREQUAL "address")
+  set(dial9_sanitize -fsanitize=address,undefined -fno-sanitize-recover=all)
+elseif(DIAL9_SANITIZE STREQUAL "thread")
+  set(dial9_sanitize -fsanitize=thread)
+elseif(DIAL9_SANITIZE)
+  message(FATAL_ERROR "DIAL9_SANITIZE='${DIAL9_SANITIZE}': use 'address', 'thread' or nothing")
+endif()
+if(dial9_sanitize)
+  add_compile_options(${dial9_sanitize})
+  add_link_options(${dial9_sanitize})
+  add_compile_definitions(DIAL9_SANITIZED=1)
+endif()
+
+find_program(DIAL9_CCACHE ccache)
+if(DIAL9_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${DIAL9_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${DIAL9_CCACHE}")
+endif()
+
+# dial9_library(NAME SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [ENGINE])
+# ENGINE: builds without exceptions and RTTI, since the same code runs as WASM.
+function(dial9_library name)
+  cmake_parse_arguments(arg "ENGINE" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC ${arg_DEPS} PRIVATE $<BUILD_INTERFACE:dial9_build> ${arg_PRIVATE_DEPS})
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(arg_ENGINE)
+    target_compile_options(${name} PRIVATE -fno-exceptions -fno-rtti)
+  endif()
+endfunction()
+
+# dial9_test(FOLDER SOURCES ... [DEPS ...] [LABELS ...] [SERIAL]): one GoogleTest binary, each test a ctest.
+function(dial9_test folder)
+  if(NOT DIAL9_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  set(name "${folder}_test")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE dial9_build ${arg_DEPS} GTest::gtest GTest::gtest_main Threads::Threads)
+  target_compile_definitions(${name} PRIVATE DIAL9_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <string> <vector>)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  if(arg_SERIAL)
+    list(APPEND properties RUN_SERIAL ON)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${folder}." PROPERTIES ${properties})
+endfunction()
