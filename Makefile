@@ -1,0 +1,29 @@
+# Thin: each target is one script or one cmake preset; all of it works without make too.
+# SPDX-License-Identifier: Apache-2.0
+.PHONY: help demo test bench format clean
+
+help:
+	@echo "make demo    install what is missing, build, record a service under load, diagnose, serve the page"
+	@echo "             (DEMO_SERVE=0 stops after the diagnosis)"
+	@echo "make test    install what is missing, build, run every test (also sanitizers, clang, fuzz)"
+	@echo "make bench   print the table of ratios and write build/release/bench.json"
+	@echo "make format  format the C++ sources"
+
+demo:
+	@tools/bootstrap demo
+	@tools/build demo
+	@examples/checkout/demo build/demo
+
+test:
+	@tools/run_tests
+
+bench:
+	@tools/bootstrap bench
+	@tools/build release
+	@bench/run build/release
+
+format:
+	@git ls-files '*.h' '*.cc' | xargs clang-format-19 -i
+
+clean:
+	rm -rf build web/dist
