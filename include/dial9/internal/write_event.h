@@ -1,0 +1,134 @@
+// The hot path: from an event struct to published wire bytes. enabled? -> reserve -> write -> publish;
+// every other way out is one cold call. Strongest property: straight-line code with one clock read, and
+// one release store that makes the event visible. Spec: docs/spec/recorder.md, "Hot path".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dial9/internal/field_traits.h"
+#include "dial9/internal/pool.h"
+#include "dial9/internal/thread_buffer.h"
+
+namespace dial9::internal {
+
+inline constexpr std::uint64_t kMaxDeltaNs = 0xFF'FFFF;
+inline constexpr std::size_t kEventHeadBytes = 6;  // tag, u16 type id, u24 delta
+inline constexpr std::size_t kResetBytes = 9;
+
+template <class E>
+struct EventTypeOf {
+  static constexpr std::size_t kFields = sizeof(E::dial9_fields) / sizeof(E::dial9_fields[0]) - 1;
+  static inline EventType type{E::dial9_name(), E::dial9_fields, kFields, 0};
+};
+
+// First pass: the bytes that the event needs at most, and the pool ids that the chunk knows.
+template <std::size_t Fields>
+struct MeasureFields {
+  ThreadBuffer& buffer;
+  std::size_t need = kEventHeadBytes + kResetBytes + 8;  // 8: the head is stored as one word
+  std::size_t index = 0;
+  bool all_known = true;
+  std::uint32_t ids[Fields + 1];
+
+  explicit MeasureFields(ThreadBuffer& b) : buffer(b) {}
+
+  template <class T>
+  void operator()(const T& value) noexcept {
+    using Traits = FieldTraits<T>;
+    need += Traits::kMaxBytes + Traits::extra(value);
+    if constexpr (Traits::kIsPooled) {
+      const std::uint32_t id = pool_find(buffer, value);
+      all_known &= id != 0;
+      ids[index] = id;
+    }
+    ++index;
+  }
+};
+
+// Cold pass: the bytes that defining every pooled field anew takes.
+struct MeasureDefinitions {
+  std::size_t need = 0;
+  template <class T>
+  void operator()(const T& value) noexcept {
+    if constexpr (FieldTraits<T>::kIsPooled) need += pool_definition_bytes(value);
+  }
+};
+
+// Cold pass: finds or defines each pooled field; the room is there.
+struct DefineFields {
+  ThreadBuffer& buffer;
+  std::uint32_t* ids;
+  std::size_t index = 0;
+  template <class T>
+  void operator()(const T& value) noexcept {
+    if constexpr (FieldTraits<T>::kIsPooled) ids[index] = pool_define(buffer, value);
+    ++index;
+  }
+};
+
+struct PutFields {
+  std::uint8_t* at;
+  const std::uint32_t* ids;
+  std::size_t index = 0;
+  template <class T>
+  void operator()(const T& value) noexcept {
+    using Traits = FieldTraits<T>;
+    at = Traits::put(at, value, Traits::kIsPooled ? ids[index] : 0);
+    ++index;
+  }
+};
+
+template <class E, std::size_t Fields>
+[[gnu::cold, gnu::noinline]] bool prepare_event(ThreadBuffer& buffer, const E& event,
+                                                MeasureFields<Fields>& measured) noexcept {
+  MeasureDefinitions definitions;
+  event.dial9_visit(definitions);
+  if (!thread_reserve(buffer, EventTypeOf<E>::type, measured.need + definitions.need)) return false;
+  DefineFields define{buffer, measured.ids};
+  event.dial9_visit(define);
+  return true;
+}
+
+// Returns the stamp, 0 if dropped. `epoch` is not 0.
+template <bool kHasStamp, class E>
+inline std::uint64_t write_event(std::uint32_t epoch, const E& event, std::uint64_t stamp) noexcept {
+  ThreadBuffer& buffer = t_buffer;
+  if (__builtin_expect(buffer.ready_epoch != epoch, 0)) {
+    if (!thread_enter(buffer)) return 0;
+    epoch = buffer.ready_epoch;
+  }
+  buffer.ready_epoch = kBusyEpoch;  // from here on a signal handler's event is `nested`
+  signal_fence();
+
+  const EventType& type = EventTypeOf<E>::type;
+  MeasureFields<EventTypeOf<E>::kFields> measured(buffer);
+  std::uint64_t ns = 0;
+  event.dial9_visit(measured);
+  const std::uint32_t id = __atomic_load_n(&type.id, __ATOMIC_RELAXED);
+  // A thread without a chunk has no room and empty tables.
+  const bool is_ready = static_cast<std::size_t>(buffer.end - buffer.cursor) >= measured.need &&
+                        (buffer.tables->schemas[id / 64] >> (id % 64) & 1) != 0 &&
+                        measured.all_known;
+  if (__builtin_expect(is_ready, 1) || prepare_event(buffer, event, measured)) {
+    std::uint8_t* at = buffer.cursor;
+    ns = kHasStamp ? stamp : now_on(buffer.clock);
+    std::uint64_t delta = ns - buffer.base_ns;
+    if (__builtin_expect(delta > kMaxDeltaNs, 0)) {
+      at = thread_reset_base(buffer, at, ns);
+      delta = 0;
+    }
+    put_raw(at, std::uint64_t{0x02} | std::uint64_t{type.id} << 8 | delta << 24);
+    PutFields put{at + kEventHeadBytes, measured.ids};
+    event.dial9_visit(put);
+    buffer.base_ns = ns;
+    buffer.cursor = put.at;
+    thread_publish(buffer);
+  }
+  signal_fence();
+  buffer.ready_epoch = epoch;
+  return ns;
+}
+
+}  // namespace dial9::internal

@@ -1,0 +1,26 @@
+// Periodic events of the user's own: a callback that the collector calls, to record what it likes.
+// Strongest property: a callback that is slow or throws is isolated and counted; it can't stop the
+// recorder or another source for longer than it runs. Spec: docs/spec/recorder.md, "Sources".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "dial9/recorder.h"
+
+namespace dial9 {
+
+// Calls `sample` every `period` (at least 1 ms) on the collector's thread while recording is enabled;
+// it records with dial9::record. A call that throws, or takes longer than a tenth of the period, counts
+// as a failure in RecorderStatus::source_failures; after 10 failures in a row the period doubles, up to
+// 64 times. Sources belong to the process: one added before start() is used by every later recorder.
+// Any thread; not from inside a callback. `name` must be unique (letters, digits, '_', '.').
+Status add_source(const std::string& name, std::chrono::nanoseconds period,
+                  std::function<void()> sample) noexcept;
+
+// After return the callback isn't running and won't run again. False: no such source.
+bool remove_source(const std::string& name) noexcept;
+
+}  // namespace dial9
