@@ -141,7 +141,7 @@ class Decoder {
   std::optional<std::string_view> string(std::uint32_t id) const;
   std::optional<std::span<const std::uint64_t>> stack(std::uint32_t id) const;
 
-  const DecodeStats& stats() const;
+  DecodeStats stats() const;
 
  private:
   struct State;

@@ -27,7 +27,8 @@ class Gunzip {
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  // Takes chunks of any size. Errors: kCorrupt with the offset in the compressed input; the sink's.
+  // Takes chunks of any size. Errors: kCorrupt with the offset in the compressed input
+  // (where inflate noticed: up to a few bytes behind the damage); the sink's.
   // After an error every further call returns the same one. Bytes behind the last member that
   // start no other one are kCorrupt, except zero padding, which gzip allows.
   Result<void> feed(std::span<const std::uint8_t> bytes);

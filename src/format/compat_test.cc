@@ -1,0 +1,115 @@
+// Traces that others wrote decode to their last byte, with exactly the known number of events: what
+// the public format promises. The files lie outside the repository; without them the tests skip.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "format/decoder.h"
+#include "format/gunzip.h"
+#include "format/value.h"
+
+namespace dial9::format {
+namespace {
+
+struct KnownTrace {
+  const char* file;
+  std::uint64_t events;
+};
+
+constexpr KnownTrace kKnownTraces[] = {
+    {"demo-trace.2026-06-22.69957458.bin", 516950},
+    {"block_in_place.2026-05-21.93366247.bin", 909},
+    {"demo-trace.2026-03-19.1cbc9028.bin", 135413},
+    {"demo-trace.2026-04-16.403fe612.bin", 145406},
+    {"demo-trace.2026-05-15.95d621b4.bin", 210639},
+};
+
+std::string path_of(const KnownTrace& known) {
+  const char* const shared = std::getenv("DIAL9_SHARED");
+  const std::string root = shared != nullptr ? shared : DIAL9_SOURCE_DIR "/../shared";
+  return root + "/traces/" + known.file;
+}
+
+std::vector<std::uint8_t> read_all(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// Counts, and checks what every event promises: values in schema order, stacks defined, strings
+// defined by the end of their stream, containers that walk to their end.
+class Checker final : public Visitor {
+ public:
+  Decoder* decoder = nullptr;
+  std::uint64_t events = 0;
+  std::uint64_t broken = 0;
+  std::uint64_t unresolved = 0;
+  std::uint64_t inflated_bytes = 0;
+
+  void on_stream_start(std::uint64_t) override { resolve(); }
+  void on_end() override { resolve(); }
+  bool on_event(const Event& event) override {
+    ++events;
+    broken += event.values.size() != event.schema.fields.size() ? 1 : 0;
+    for (std::size_t i = 0; i < event.values.size(); ++i) {
+      const Value& value = event.values[i];
+      broken += value.type != event.schema.fields[i].type ? 1 : 0;
+      if (value.type == FieldType::kPooledString && value.is_present) {
+        string_ids_.insert(static_cast<std::uint32_t>(value.bits));
+      } else if (value.type == FieldType::kPooledStackFrames && value.is_present) {
+        broken += decoder->stack(static_cast<std::uint32_t>(value.bits)) ? 0 : 1;
+      } else if (is_container(value.type)) {
+        ElementCursor cursor(value);
+        while (cursor.next()) {
+        }
+        broken += cursor.is_ok() && cursor.remaining() == 0 ? 0 : 1;
+      }
+    }
+    return true;
+  }
+
+ private:
+  void resolve() {
+    for (const std::uint32_t id : string_ids_) {
+      unresolved += decoder->string(id) ? 0 : 1;
+    }
+    string_ids_.clear();
+  }
+  std::set<std::uint32_t> string_ids_;
+};
+
+class KnownTraces : public testing::TestWithParam<KnownTrace> {};
+
+TEST_P(KnownTraces, DecodeToTheLastByteWithTheKnownCount) {
+  const std::vector<std::uint8_t> bytes = read_all(path_of(GetParam()));
+  if (bytes.empty()) {
+    GTEST_SKIP() << "no " << path_of(GetParam()) << "; set DIAL9_SHARED to where it lies";
+  }
+  Checker checker;
+  Decoder decoder(checker);
+  checker.decoder = &decoder;
+  Gunzip gunzip([&](std::span<const std::uint8_t> inflated) {
+    checker.inflated_bytes += inflated.size();
+    return decoder.feed(inflated);
+  });
+  const Result<void> fed = gunzip.feed(bytes);
+  ASSERT_TRUE(fed) << fed.error().message;
+  const Result<void> unzipped = gunzip.finish();
+  ASSERT_TRUE(unzipped) << unzipped.error().message;
+  const Result<void> finished = decoder.finish();
+  ASSERT_TRUE(finished) << finished.error().message;
+
+  EXPECT_EQ(checker.events, GetParam().events);
+  EXPECT_EQ(decoder.stats().events, GetParam().events);
+  EXPECT_EQ(decoder.stats().bytes_consumed, checker.inflated_bytes);
+  EXPECT_EQ(checker.broken, 0u);
+  EXPECT_EQ(checker.unresolved, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Compat, KnownTraces, testing::ValuesIn(kKnownTraces));
+
+}  // namespace
+}  // namespace dial9::format
