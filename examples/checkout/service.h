@@ -2,7 +2,7 @@
 // them. Knows no HTTP library; http_server.h calls handle() on a connection's strand.
 //
 //   POST /checkout   {"cart":ID,"items":[{"sku":SKU,"quantity":N},...]} -> 201 {"order":N,...}
-//   PUT  /cart/{id}  any JSON object -> 204          GET /cart/{id} -> 200 or 404
+//   PUT  /cart/{id}  any JSON object -> 200          GET /cart/{id} -> 200 or 404
 //   GET  /healthz    200 if the store answers, else 503      GET /metrics -> counters as text
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
