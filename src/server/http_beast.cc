@@ -1,0 +1,267 @@
+// The HTTP server over Boost.Beast with coroutines: the only file that includes Beast. One thread
+// does the network, a small pool runs the handlers; limits hold before a byte reaches a handler.
+// Spec: docs/spec/http_api.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <new>
+
+#include "server/http.h"
+
+namespace dial9::server {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::uint32_t kHeaderLimitBytes = 16 * 1024;
+constexpr std::uint64_t kBodyLimitBytes = 4 * 1024;
+
+using Parser = http::request_parser<http::string_body>;
+using Message = http::response<http::span_body<const char>>;
+
+std::string text_of(boost::beast::string_view view) { return {view.data(), view.size()}; }
+
+Request to_request(const http::request<http::string_body>& in) {
+  Request out;
+  switch (in.method()) {
+    case http::verb::get: out.method = Method::kGet; break;
+    case http::verb::head: out.method = Method::kHead; break;
+    case http::verb::post: out.method = Method::kPost; break;
+    default: out.method = Method::kOther; break;
+  }
+  out.target = text_of(in.target());
+  out.host = text_of(in[http::field::host]);
+  out.origin = text_of(in[http::field::origin]);
+  out.authorization = text_of(in[http::field::authorization]);
+  out.if_none_match = text_of(in[http::field::if_none_match]);
+  for (const auto& coding : http::ext_list(in[http::field::accept_encoding])) {
+    if (!beast::iequals(coding.first, "gzip")) continue;
+    out.accepts_gzip = true;
+    for (const auto& parameter : coding.second) {  // "gzip;q=0" refuses it
+      if (parameter.first == "q" && parameter.second.find_first_not_of("0.") == std::string::npos) {
+        out.accepts_gzip = false;
+      }
+    }
+  }
+  return out;
+}
+
+void fill_headers(const Response& from, Message& to) {
+  to.set(http::field::content_type, from.content_type);
+  to.set("X-Content-Type-Options", "nosniff");
+  to.set("Referrer-Policy", "no-referrer");
+  to.set("Cross-Origin-Resource-Policy", "same-origin");
+  to.set(http::field::cache_control,
+         from.is_cacheable ? "public, max-age=31536000, immutable" : "no-cache");
+  to.set(http::field::vary, "Accept-Encoding");
+  if (!from.etag.empty()) to.set(http::field::etag, from.etag);
+  if (from.is_gzipped) to.set(http::field::content_encoding, "gzip");
+  for (const auto& [name, value] : from.headers) to.set(name, value);
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  Impl(HttpOptions given, Handler call)
+      : options(std::move(given)), handler(std::move(call)), pool(options.threads), acceptor(io),
+        signals(io) {}
+
+  asio::awaitable<void> accept_loop();
+  asio::awaitable<void> session(tcp::socket socket);
+  asio::awaitable<bool> exchange(beast::tcp_stream& stream, beast::flat_buffer& buffer);
+  asio::awaitable<void> write(beast::tcp_stream& stream, const Response& response, unsigned version,
+                              bool keep_alive, bool is_head);
+  asio::awaitable<Response> call(const Request& request);
+  void end() {
+    error_code ignored;
+    acceptor.close(ignored);
+    io.stop();
+  }
+
+  HttpOptions options;
+  Handler handler;
+  asio::io_context io{1};
+  asio::thread_pool pool;
+  tcp::acceptor acceptor;
+  asio::signal_set signals;
+  std::size_t connections = 0;  // network thread only
+};
+
+asio::awaitable<Response> HttpServer::Impl::call(const Request& request) {
+  try {
+    co_return handler(request);
+  } catch (const std::bad_alloc&) {
+    co_return error_response(503, "busy", "out of memory: close other runs and ask again");
+  } catch (const std::exception& error) {
+    co_return error_response(500, "failed", std::string("a bug of the server: ") + error.what());
+  }
+}
+
+asio::awaitable<void> HttpServer::Impl::write(beast::tcp_stream& stream, const Response& response,
+                                              unsigned version, bool keep_alive, bool is_head) {
+  const std::string_view body =
+      response.static_body.empty() ? std::string_view(response.body) : response.static_body;
+  Message message{http::status(response.status), version};
+  fill_headers(response, message);
+  message.keep_alive(keep_alive);
+  const bool has_body = response.status != 304;
+  if (has_body) message.content_length(body.size());
+  if (has_body && !is_head) message.body() = {body.data(), body.size()};
+  http::response_serializer<http::span_body<const char>> serializer{message};
+  stream.expires_after(std::chrono::seconds(options.idle_timeout_s));
+  if (is_head) {
+    co_await http::async_write_header(stream, serializer, asio::use_awaitable);
+  } else {
+    co_await http::async_write(stream, serializer, asio::use_awaitable);
+  }
+}
+
+// One request and its reply; false: the connection ends.
+asio::awaitable<bool> HttpServer::Impl::exchange(beast::tcp_stream& stream,
+                                                 beast::flat_buffer& buffer) {
+  Parser parser;
+  parser.header_limit(kHeaderLimitBytes);
+  parser.body_limit(kBodyLimitBytes);
+  stream.expires_after(std::chrono::seconds(options.idle_timeout_s));
+  error_code error;
+  co_await http::async_read(stream, buffer, parser,
+                            asio::redirect_error(asio::use_awaitable, error));
+  if (error == http::error::body_limit || error == http::error::header_limit) {
+    co_await write(stream, error_response(413, "too_large", "send a shorter request"), 11, false,
+                   false);
+    co_return false;
+  }
+  if (error) co_return false;
+  const bool keep_alive = parser.get().keep_alive();
+  const unsigned version = parser.get().version();
+  const Request request = to_request(parser.get());
+  const Response response =
+      co_await asio::co_spawn(pool, call(request), asio::use_awaitable);
+  co_await write(stream, response, version, keep_alive, request.method == Method::kHead);
+  co_return keep_alive;
+}
+
+asio::awaitable<void> HttpServer::Impl::session(tcp::socket socket) {
+  beast::tcp_stream stream(std::move(socket));
+  error_code ignored;
+  stream.socket().set_option(tcp::no_delay(true), ignored);
+  ++connections;
+  try {
+    if (connections > options.max_connections) {
+      co_await write(stream, error_response(503, "busy", "too many connections: try again later"),
+                     11, false, false);
+    } else {
+      beast::flat_buffer buffer{kHeaderLimitBytes + kBodyLimitBytes};
+      while (co_await exchange(stream, buffer)) {
+      }
+    }
+  } catch (const boost::system::system_error&) {
+    // The peer went away or was too slow; there is nobody to tell.
+  }
+  stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+  --connections;
+}
+
+asio::awaitable<void> HttpServer::Impl::accept_loop() {
+  asio::steady_timer pause(io);
+  while (acceptor.is_open()) {
+    error_code error;
+    tcp::socket socket =
+        co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
+    if (error == asio::error::operation_aborted) co_return;
+    if (error) {  // out of descriptors, mostly: wait for some to come back
+      pause.expires_after(std::chrono::milliseconds(100));
+      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
+      continue;
+    }
+    asio::co_spawn(io, session(std::move(socket)), asio::detached);
+  }
+}
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+HttpServer::~HttpServer() {
+  stop();
+  impl_->pool.join();
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(HttpOptions options, Handler handler) {
+  error_code error;
+  const auto address = asio::ip::make_address(options.address, error);
+  if (error) {
+    return make_error(ErrorCode::kInvalidArgument,
+                      "'" + options.address + "' is no IP address: give one such as 127.0.0.1");
+  }
+  if (options.threads == 0) options.threads = 1;
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(handler));
+  const tcp::endpoint endpoint(address, impl->options.port);
+  auto& acceptor = impl->acceptor;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) {
+    const std::string place = impl->options.address + ":" + std::to_string(impl->options.port);
+    if (error == asio::error::address_in_use) {
+      return make_error(ErrorCode::kAlreadyExists,
+                        place + " is in use: stop the other program or choose another port");
+    }
+    const auto code = error == asio::error::access_denied ? ErrorCode::kPermission : ErrorCode::kIo;
+    return make_error(code, "cannot listen on " + place + ": " + error.message());
+  }
+  impl->options.port = acceptor.local_endpoint(error).port();
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+std::uint16_t HttpServer::port() const { return impl_->options.port; }
+
+Result<void> HttpServer::run() {
+  if (impl_->options.stops_on_signals) {
+    error_code error;
+    impl_->signals.add(SIGINT, error);
+    if (!error) impl_->signals.add(SIGTERM, error);
+    if (error) return make_error(ErrorCode::kIo, "cannot wait for signals: " + error.message());
+    impl_->signals.async_wait([this](error_code failed, int) {
+      if (!failed) impl_->end();
+    });
+  }
+  asio::co_spawn(impl_->io, impl_->accept_loop(), asio::detached);
+  impl_->io.run();
+  impl_->pool.join();
+  return {};
+}
+
+void HttpServer::stop() {
+  asio::post(impl_->io, [this] { impl_->end(); });
+}
+
+bool is_loopback_address(std::string_view address) {
+  error_code error;
+  const auto parsed = asio::ip::make_address(std::string(address), error);
+  if (error) return false;
+  if (parsed.is_v6() && parsed.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, parsed.to_v6()).is_loopback();
+  }
+  return parsed.is_loopback();
+}
+
+}  // namespace dial9::server

@@ -1,0 +1,174 @@
+// The JSON replies of the server, as docs/spec/http_api.md gives them. Times are ns from the trace's
+// start; what isn't known is null. Additive only.
+// SPDX-License-Identifier: Apache-2.0
+
+export type RunState = 'closed' | 'loading' | 'ready' | 'failed' | 'cancelled';
+export type Severity = 'info' | 'warning' | 'critical';
+
+export interface RunEntry {
+  run: string;
+  name: string;
+  bytes: number;
+  files: number;
+  modified_ms: number;
+  is_live: boolean;
+  state: RunState;
+}
+
+export interface RunList {
+  root: string;
+  runs: RunEntry[];
+  total: number;
+  truncated: boolean;
+}
+
+export interface RunStatus {
+  run: string;
+  state: RunState;
+  bytes_done: number;
+  bytes_total: number;
+  events: number;
+  generation: number;
+  error: string | null;
+}
+
+export interface Worker {
+  lane: number;
+  worker: number;
+  name: string;
+  runtime: string | null;
+  tid: number | null;
+  polls: number;
+  busy_ns: number;
+  parked_ns: number | null;
+}
+
+export interface Anchor {
+  at_ns: number;
+  realtime_ns: string;
+}
+
+export interface Loss {
+  cause: string;
+  count: number;
+  first_ns: number;
+  last_ns: number;
+}
+
+export interface CustomType {
+  type: string;
+  count: number;
+  fields: { name: string; unit: string | null; kind: string | null }[];
+}
+
+export interface Summary {
+  name: string;
+  origin_ns: string;
+  duration_ns: number;
+  anchors: Anchor[];
+  anchors_total: number;
+  events: number;
+  by_type: { type: string; count: number }[];
+  workers: Worker[];
+  tasks: number;
+  polls: number;
+  spans: number;
+  span_rows: number;
+  metadata: Record<string, string>;
+  truncated: { message: string; offset: number | null } | null;
+  loss: Loss[];
+  loss_total: number;
+  custom: CustomType[];
+  queues: { series: number; name: string; kind: string }[];
+}
+
+export interface Finding {
+  kind: string;
+  severity: Severity;
+  message: string;
+  count: number;
+  worst_ns: number | null;
+  at_ns: number | null;
+  end_ns: number | null;
+  lane: number | null;
+  task: string | null;
+  poll: number | null;
+  where: string | null;
+  evidence: string[];
+  next: string | null;
+}
+
+export interface FindingList {
+  findings: Finding[];
+  total: number;
+}
+
+export interface PollFacts {
+  index: number;
+  at_ns: number;
+  dur_ns: number;
+  lane: number | null;
+  is_open: boolean;
+}
+
+export interface TaskRow {
+  what: 'spawn' | 'wake' | 'poll' | 'end';
+  at_ns: number;
+  dur_ns: number | null;
+  delay_ns: number | null;
+  lane: number | null;
+  poll: number | null;
+  by: string | null;
+}
+
+export interface TaskLife {
+  task: string;
+  spawned_ns: number | null;
+  spawn_loc: string | null;
+  ended_ns: number | null;
+  instrumented: boolean | null;
+  polls_total: number;
+  busy_ns: number;
+  worst_poll: PollFacts | null;
+  delay: { known: number; worst_ns: number | null };
+  first_ns: number | null;
+  last_ns: number | null;
+  wakes_total: number;
+  migrations: number;
+  rows: TaskRow[];
+  rows_total: number;
+  offset: number;
+}
+
+/** A fact of one poll, span or event: `value` is ready to show, `task` and `at_ns` can be followed. */
+export interface Fact {
+  name: string;
+  value: string | number | null;
+  unit: string | null;
+  task?: string;
+  at_ns?: number;
+}
+
+export interface Details {
+  what: 'poll' | 'park' | 'wait' | 'span' | 'event';
+  title: string;
+  index: number | null;
+  at_ns: number;
+  dur_ns: number | null;
+  lane: number | null;
+  task: string | null;
+  facts: Fact[];
+}
+
+export interface SearchHit {
+  what: 'task' | 'place' | 'span' | 'event';
+  text: string;
+  at_ns: number | null;
+  task: string | null;
+  index: number | null;
+}
+
+export interface SearchHits {
+  hits: SearchHit[];
+  total: number;
+}

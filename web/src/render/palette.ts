@@ -1,0 +1,94 @@
+// The page's colours as renderers need them: CSS strings, and packed pixels for rasters. Read from
+// the custom properties of styles.css whenever the theme changes.
+// SPDX-License-Identifier: Apache-2.0
+
+export interface Paint {
+  css: string;
+  /** as a Uint32 of ImageData on a little-endian machine: AABBGGRR */
+  pixel: number;
+}
+
+export interface Palette {
+  bg: Paint;
+  raised: Paint;
+  line: Paint;
+  lineSoft: Paint;
+  text: Paint;
+  textSoft: Paint;
+  lane: Paint;
+  laneAlt: Paint;
+  polls: Paint[];
+  pollDim: Paint;
+  pollText: Paint;
+  pollTextStrong: Paint;
+  park: Paint;
+  wait: Paint;
+  queue: Paint;
+  queueFill: Paint;
+  spans: Paint[];
+  spanText: Paint;
+  custom: Paint;
+  loss: Paint;
+  miniBusy: Paint;
+  miniMax: Paint;
+  info: Paint;
+  warning: Paint;
+  critical: Paint;
+  selection: Paint;
+  shade: string;
+}
+
+/** Polls of at least so many ns get the next colour of the ramp. */
+export const POLL_STEPS_NS: readonly number[] = [1e4, 1e5, 1e6, 1e7, 1e8];
+
+/** Which colour of the ramp a poll of this length has. */
+export function pollStep(durationNs: number): number {
+  let step = 0;
+  while (step < POLL_STEPS_NS.length && durationNs >= (POLL_STEPS_NS[step] ?? 0)) step += 1;
+  return step;
+}
+
+/** "#rrggbb" as a paint. */
+export function paint(css: string): Paint {
+  const text = css.trim();
+  const rgb = Number.parseInt(text.slice(1, 7), 16);
+  const red = (rgb >> 16) & 255;
+  const green = (rgb >> 8) & 255;
+  const blue = rgb & 255;
+  return { css: text, pixel: ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0 };
+}
+
+export function readPalette(root: HTMLElement): Palette {
+  const style = getComputedStyle(root);
+  const get = (name: string) => paint(style.getPropertyValue(`--${name}`));
+  const ramp = (name: string) => [0, 1, 2, 3, 4, 5].map((step) => get(`${name}-${step}`));
+  return {
+    bg: get('bg'),
+    raised: get('bg-raised'),
+    line: get('line'),
+    lineSoft: get('line-soft'),
+    text: get('text'),
+    textSoft: get('text-soft'),
+    lane: get('lane'),
+    laneAlt: get('lane-alt'),
+    polls: ramp('poll'),
+    pollDim: get('poll-dim'),
+    pollText: get('poll-text'),
+    pollTextStrong: get('poll-text-strong'),
+    park: get('park'),
+    wait: get('wait'),
+    queue: get('queue'),
+    queueFill: get('queue-fill'),
+    spans: ramp('span'),
+    spanText: get('span-text'),
+    custom: get('custom'),
+    loss: get('loss'),
+    miniBusy: get('mini-busy'),
+    miniMax: get('mini-max'),
+    info: get('info'),
+    warning: get('warning'),
+    critical: get('critical'),
+    selection: get('selection'),
+    shade: style.getPropertyValue('--shade').trim(),
+  };
+}
