@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -37,6 +38,26 @@ std::string path_of(const KnownTrace& known) {
 std::vector<std::uint8_t> read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// Some copies of the one plain file had a host name of 9 bytes masked by this longer text, without
+// the lengths in front being changed, which no decoder can read. Puts 9 bytes back in each place.
+// A copy that isn't masked stays as it is.
+std::vector<std::uint8_t> undo_masking(const std::vector<std::uint8_t>& bytes) {
+  constexpr std::string_view mask = "the Rust registry";
+  constexpr std::string_view nine_bytes = "host name";
+  std::vector<std::uint8_t> repaired;
+  repaired.reserve(bytes.size());
+  auto rest = bytes.begin();
+  for (;;) {
+    const auto found = std::search(rest, bytes.end(), mask.begin(), mask.end());
+    repaired.insert(repaired.end(), rest, found);
+    if (found == bytes.end()) {
+      return repaired;
+    }
+    repaired.insert(repaired.end(), nine_bytes.begin(), nine_bytes.end());
+    rest = found + static_cast<std::ptrdiff_t>(mask.size());
+  }
 }
 
 // Counts, and checks what every event promises: values in schema order, stacks defined, strings
@@ -84,7 +105,7 @@ class Checker final : public Visitor {
 class KnownTraces : public testing::TestWithParam<KnownTrace> {};
 
 TEST_P(KnownTraces, DecodeToTheLastByteWithTheKnownCount) {
-  const std::vector<std::uint8_t> bytes = read_all(path_of(GetParam()));
+  const std::vector<std::uint8_t> bytes = undo_masking(read_all(path_of(GetParam())));
   if (bytes.empty()) {
     GTEST_SKIP() << "no " << path_of(GetParam()) << "; set DIAL9_SHARED to where it lies";
   }
