@@ -61,9 +61,9 @@ RuntimeId current_runtime() noexcept;
 // --- Tasks ------------------------------------------------------------------------------------------
 // From 1, dense, handed to threads in blocks; unique in the process.
 TaskId new_task_id() noexcept;
-// A new task, with its TaskSpawnEvent; counted as alive in the runtime's metrics (0: the thread's).
+// A new task, with its TaskSpawnEvent; counted in alive_tasks of the runtime (0: in none's).
 TaskId task_spawn(Place& place, RuntimeId = 0) noexcept;
-// Once a task, with the runtime given to its task_spawn. Any thread.
+// Once a task, with the runtime that its task_spawn was given. Any thread.
 void task_terminate(TaskId, RuntimeId = 0) noexcept;
 
 // The task that this thread works for: inherited by what it starts.

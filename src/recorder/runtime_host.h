@@ -31,8 +31,4 @@ void runtime_set_default_name(const std::string& name) noexcept;
 // At stop: closes the kernel files. They are opened again when a worker parks while recording.
 void runtime_release() noexcept;
 
-// In the child of a fork, before anything else of the recorder: forgets all threads but this one.
-// Async-signal-safe.
-void runtime_after_fork() noexcept;
-
 }  // namespace dial9::internal

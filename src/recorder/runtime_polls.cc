@@ -1,0 +1,194 @@
+// Tasks, wakes, polls and queue counters: the warm paths of the seam.
+// SPDX-License-Identifier: Apache-2.0
+#include "dial9/internal/runtime_events.h"
+#include "recorder/runtime_state.h"
+
+namespace dial9::runtime {
+namespace {
+
+using internal::Binding;
+using internal::record_at;
+using internal::record_stamped;
+using internal::t_state;
+using internal::ThreadState;
+
+constinit Place g_no_place{""};
+constinit std::atomic<std::uint64_t> g_next_task_block{0};
+constexpr std::uint64_t kTaskBlock = 256;
+
+std::uint8_t target_of(WorkerId worker) noexcept {
+  return static_cast<std::uint8_t>(worker > kUnknownWorker ? kUnknownWorker : worker);
+}
+
+interned place_of(const TaskRef& task) noexcept {
+  return task.place == nullptr ? g_no_place : *task.place;
+}
+
+internal::PollStartEvent start_event(const Poll& poll) noexcept {
+  return {poll.worker, 0, poll.task.id, place_of(poll.task)};
+}
+
+// The open poll around, if any; deferred ones between are then known to be a scheduler's own.
+Poll* open_around(Poll& inner) noexcept {
+  for (Poll* poll = inner.outer; poll != nullptr; poll = poll->outer) {
+    if (poll->state == Poll::State::kDeferred) poll->state = Poll::State::kScheduler;
+    if (poll->state == Poll::State::kOpen) return poll;
+    if (poll->state == Poll::State::kPaused) return nullptr;
+  }
+  return nullptr;
+}
+
+Poll* paused_around(Poll* poll) noexcept {
+  for (; poll != nullptr; poll = poll->outer) {
+    if (poll->state == Poll::State::kPaused) return poll;
+    if (poll->state == Poll::State::kOpen) return nullptr;
+  }
+  return nullptr;
+}
+
+// With a poll around. `when_ns` 0: now.
+[[gnu::noinline]] std::uint64_t start_nested(Poll& poll, std::uint64_t when_ns) noexcept {
+  Poll* around = open_around(poll);
+  if (around != nullptr && around->task.id == poll.task.id && around->runtime == poll.runtime) {
+    poll.state = Poll::State::kMerged;
+    return when_ns != 0 ? when_ns : now_ns();
+  }
+  poll.state = Poll::State::kOpen;
+  if (around != nullptr) {
+    around->state = Poll::State::kPaused;
+    if (when_ns == 0) {
+      when_ns = record_stamped(internal::PollEndEvent{around->worker});
+    } else {
+      record_at(internal::PollEndEvent{around->worker}, when_ns);
+    }
+  }
+  if (when_ns == 0) return record_stamped(start_event(poll));
+  record_at(start_event(poll), when_ns);
+  return when_ns;
+}
+
+void enter(ThreadState& t, Poll& poll, RuntimeId runtime, TaskRef task) noexcept {
+  poll.task = task;
+  poll.before = t.task;
+  poll.outer = t.poll;
+  poll.runtime = runtime;
+  poll.state = Poll::State::kOff;
+  t.task = task;
+  t.poll = &poll;
+}
+
+WorkerId bind(RuntimeId runtime) noexcept {
+  const Binding* binding = internal::worker_binding(runtime);
+  return binding == nullptr ? kUnknownWorker : internal::event_worker(binding->worker);
+}
+
+}  // namespace
+
+TaskId new_task_id() noexcept {
+  ThreadState& t = t_state;
+  if (t.next_task_id == t.end_task_id) {
+    t.next_task_id = g_next_task_block.fetch_add(kTaskBlock, std::memory_order_relaxed) + 1;
+    t.end_task_id = t.next_task_id + kTaskBlock;
+  }
+  return t.next_task_id++;
+}
+
+TaskId task_spawn(Place& place, RuntimeId runtime) noexcept {
+  const TaskId id = new_task_id();
+  if (Binding* binding = internal::counting_binding(runtime)) {
+    internal::count_up(binding->counters.spawned);
+  }
+  record(internal::TaskSpawnEvent{id, place, true});
+  return id;
+}
+
+void task_terminate(TaskId id, RuntimeId runtime) noexcept {
+  if (Binding* binding = internal::counting_binding(runtime)) {
+    internal::count_up(binding->counters.terminated);
+  }
+  record(internal::TaskTerminateEvent{id});
+}
+
+TaskRef current_task() noexcept { return t_state.task; }
+
+TaskRef exchange_current_task(TaskRef task) noexcept {
+  ThreadState& t = t_state;
+  const TaskRef before = t.task;
+  t.task = task;
+  return before;
+}
+
+void task_ready(TaskId woken) noexcept {
+  record(internal::WakeEventEvent{polled_task(), woken, target_of(kUnknownWorker)});
+}
+
+void task_ready_at(TaskId woken, TaskId waker, std::uint64_t when_ns) noexcept {
+  record_at(internal::WakeEventEvent{waker, woken, target_of(kUnknownWorker)}, when_ns);
+}
+
+std::uint64_t poll_start(Poll& poll, RuntimeId runtime, TaskRef task) noexcept {
+  ThreadState& t = t_state;
+  enter(t, poll, runtime, task);
+  if (!is_recording()) return 0;
+  poll.worker = bind(runtime);
+  if (__builtin_expect(t.is_parked, 0)) unpark();
+  if (__builtin_expect(poll.outer != nullptr, 0)) return poll.start_ns = start_nested(poll, 0);
+  poll.state = Poll::State::kOpen;
+  return poll.start_ns = record_stamped(start_event(poll));
+}
+
+std::uint64_t poll_start_deferred(Poll& poll, RuntimeId runtime, TaskRef task) noexcept {
+  ThreadState& t = t_state;
+  enter(t, poll, runtime, task);
+  if (!is_recording()) return 0;
+  poll.worker = bind(runtime);
+  if (t.is_parked) unpark();
+  poll.state = Poll::State::kDeferred;
+  return poll.start_ns = now_ns();
+}
+
+void poll_confirm(Poll& poll) noexcept {
+  if (poll.state != Poll::State::kDeferred) return;
+  start_nested(poll, poll.start_ns);
+}
+
+std::uint64_t poll_end(Poll& poll) noexcept {
+  ThreadState& t = t_state;
+  poll_confirm(poll);
+  t.task = poll.before;
+  t.poll = poll.outer;
+  if (poll.state != Poll::State::kOpen) return 0;
+  const std::uint64_t stamp = record_stamped(internal::PollEndEvent{poll.worker});
+  if (__builtin_expect(poll.outer != nullptr, 0)) {
+    if (Poll* paused = paused_around(poll.outer)) {
+      paused->state = Poll::State::kOpen;
+      record_at(start_event(*paused), stamp);
+    }
+  }
+  return stamp;
+}
+
+bool is_in_poll() noexcept {
+  const Poll* poll = t_state.poll;
+  return poll != nullptr && poll->state != Poll::State::kOff &&
+         poll->state != Poll::State::kScheduler;
+}
+
+TaskId polled_task() noexcept {
+  const Poll* poll = t_state.poll;
+  return poll == nullptr ? 0 : poll->task.id;
+}
+
+void queue_pushed(RuntimeId runtime) noexcept {
+  if (Binding* binding = internal::counting_binding(runtime)) {
+    internal::count_up(binding->counters.pushed);
+  }
+}
+
+void queue_popped(RuntimeId runtime) noexcept {
+  if (Binding* binding = internal::counting_binding(runtime)) {
+    internal::count_up(binding->counters.popped);
+  }
+}
+
+}  // namespace dial9::runtime
