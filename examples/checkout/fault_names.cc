@@ -42,8 +42,8 @@ constexpr std::array<FaultInfo, kFaultCount> kFaults{{
      "code does that guards each object by an executor of its own. Caches and time are lost on the "
      "way. A diagnosis should show tasks that change the worker at nearly every poll."},
     {Fault::kGrowingQueue, "growing-queue", "queue-growth",
-     "A background producer posts 2 ms jobs faster than the workers can run them, without a limit, "
-     "as a warm-up or a fan-out without back-pressure does. A diagnosis should show a queue depth "
+     "From the first request on, a background producer posts 2 ms jobs faster than the workers can "
+     "run them, without a limit, as a warm-up or a fan-out without back-pressure does. A diagnosis should show a queue depth "
      "that only rises, and ready-to-run delays that grow with it."},
     {Fault::kTaskLeak, "task-leak", "task-leak",
      "Every request starts a task that waits for an answer that never comes, as a missing timeout "

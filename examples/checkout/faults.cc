@@ -167,9 +167,6 @@ void Faults::start() {
   if (faults_.has(Fault::kConnectStorm)) {
     spawn(io_.get_executor(), "connect-storm", connect_storm());
   }
-  if (faults_.has(Fault::kGrowingQueue)) {
-    spawn(io_.get_executor(), "job-producer", produce_jobs());
-  }
   if (faults_.has(Fault::kOversubscribed)) {
     for (unsigned i = 0; i < kBusyThreadsPerCore * cores(); ++i) {
       busy_threads_.emplace_back([this] {
@@ -191,6 +188,9 @@ asio::awaitable<void> Faults::at_request() {
   if (faults_.empty()) co_return;
   const std::uint64_t number = requests_.fetch_add(1, std::memory_order_relaxed);
   const auto home = co_await asio::this_coro::executor;
+  if (faults_.has(Fault::kGrowingQueue) && number == 0) {
+    spawn(io_.get_executor(), "job-producer", produce_jobs());
+  }
   if (faults_.has(Fault::kLongHandler) && number % kLongHandlerEvery == 0) burn(kLongHandlerTime);
   if (faults_.has(Fault::kBlockingRead) && number % kBlockingReadEvery == 0) late_file_->read();
   if (faults_.has(Fault::kHotMutex)) {

@@ -38,7 +38,7 @@ class Faults : public std::enable_shared_from_this<Faults> {
   // Ends the threads of faults; before the io_context is destroyed, after its workers ended.
   void stop();
 
-  // Called by every request that does business, on its own executor, where it also resumes.
+  // Called by each order and each look at a cart, on its own executor, where it also resumes.
   boost::asio::awaitable<void> at_request();
 
  private:

@@ -71,8 +71,10 @@ asio::awaitable<HttpResponse> Service::route(const HttpRequest& request) {
   if (target.starts_with(kCartPrefix)) {
     const std::string_view id = target.substr(kCartPrefix.size());
     if (!is_valid_cart(id)) co_return error_response(400, "bad cart id");
-    co_await faults_->at_request();
-    if (request.method == "GET") co_return co_await get_cart(id);
+    if (request.method == "GET") {
+      co_await faults_->at_request();
+      co_return co_await get_cart(id);
+    }
     if (request.method == "PUT") co_return co_await put_cart(id, request.body);
     co_return error_response(405, "use GET or PUT");
   }

@@ -1,0 +1,73 @@
+// Each fault of the checkout service is recorded here and now, and `dial9 diagnose` must name it; a
+// run without a fault must stay free of warnings. The expectations come from the service's own table
+// of faults, so a fault can't be added without a test.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "fault_names.h"
+#include "service_run.h"
+
+namespace dial9::testing {
+namespace {
+
+using nlohmann::json;
+
+bool is_serious(const json& finding) {
+  return finding.at("severity") == "warning" || finding.at("severity") == "critical";
+}
+
+std::vector<json> serious_findings(const json& diagnosis) {
+  std::vector<json> serious;
+  std::ranges::copy_if(diagnosis.at("findings"), std::back_inserter(serious), is_serious);
+  return serious;
+}
+
+class Fault : public ::testing::TestWithParam<checkout::FaultInfo> {};
+
+TEST_P(Fault, IsFoundByNameInARecordingOfIt) {
+  const checkout::FaultInfo& info = GetParam();
+  ServiceRun run;
+  run.start({"--trace-dir", run.path("trace"), "--fault", std::string(info.name), "--drain-ms",
+             "500"});
+  const json report = run.load({});
+  ASSERT_GT(report.at("intended"), 0);
+  run.stop();
+
+  const json diagnosis = run.dial9_json({"diagnose", run.path("trace")});
+  const auto serious = serious_findings(diagnosis);
+  const auto found = std::ranges::find_if(
+      serious, [&](const json& finding) { return finding.at("kind") == info.finding; });
+  ASSERT_NE(found, serious.end()) << "no " << info.finding << " in " << diagnosis.dump(2);
+  EXPECT_GE(found->at("count"), 1);
+  EXPECT_GT(found->at("worst_ns"), 0);
+  EXPECT_FALSE(found->at("message").get<std::string>().empty());
+}
+
+std::string test_name(const ::testing::TestParamInfo<checkout::FaultInfo>& info) {
+  std::string name(info.param.name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkout, Fault, ::testing::ValuesIn(checkout::all_faults().begin(),
+                                                              checkout::all_faults().end()),
+                         test_name);
+
+TEST(CleanRun, HasNoFindingAboveInfo) {
+  ServiceRun run;
+  run.start({"--trace-dir", run.path("trace")});
+  const json report = run.load({});
+  EXPECT_EQ(report.at("answered"), report.at("intended"));
+  run.stop();
+
+  const json diagnosis = run.dial9_json({"diagnose", run.path("trace")});
+  EXPECT_TRUE(serious_findings(diagnosis).empty()) << diagnosis.dump(2);
+}
+
+}  // namespace
+}  // namespace dial9::testing

@@ -1,0 +1,67 @@
+// The checkout service in a test: starts the store and the service on free ports in a directory of
+// its own, sends requests or load, stops it, and reads the recording with the `dial9` command as a
+// user would. Removes its directory at the end unless the test has failed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "child_process.h"
+
+namespace dial9::testing {
+
+struct LoadOptions {
+  double rate_hz = 120;
+  double duration_s = 2;
+  unsigned connections = 32;
+};
+
+class ServiceRun {
+ public:
+  ServiceRun();
+  ~ServiceRun();
+  ServiceRun(const ServiceRun&) = delete;
+  ServiceRun& operator=(const ServiceRun&) = delete;
+
+  const std::filesystem::path& directory() const { return directory_; }
+  std::string path(const std::string& name) const { return directory_ / name; }
+
+  // Starts both processes; `arguments` are added to the service's command line. A failure is a test
+  // failure, with what it said.
+  void start(const std::vector<std::string>& arguments,
+             const std::vector<std::string>& environment = {});
+  std::uint16_t port() const { return port_; }
+  ChildProcess& service() { return *service_; }
+
+  // Runs the load generator to its end; its JSON report.
+  nlohmann::json load(const LoadOptions& options);
+
+  // SIGTERM; the service must end by itself with exit code 0.
+  void stop();
+  void kill();
+
+  // Sends `text` on a connection of its own and returns all that comes until the service closes.
+  std::string http(const std::string& text) const;
+
+  // `dial9 VERB arguments...`, which must succeed; its standard output.
+  std::string dial9(const std::vector<std::string>& arguments);
+  nlohmann::json dial9_json(std::vector<std::string> arguments);
+
+  // What all processes wrote to standard error.
+  std::string log() const;
+
+ private:
+  std::uint16_t read_port(ChildProcess& process);
+
+  std::filesystem::path directory_;
+  std::unique_ptr<ChildProcess> store_;
+  std::unique_ptr<ChildProcess> service_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace dial9::testing
