@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -48,18 +49,19 @@ struct RecorderOptions {
   // What one thread may hold before the collector has drained it; above, bursts only while a quarter
   // of the arena is free.
   std::uint32_t thread_bytes = 64 << 10;
-  // All thread buffers together. At least 4 chunks of 16 KiB.
+  // All thread buffers together, in chunks of 16 KiB. At least 64 KiB; on a disk at most a quarter of
+  // the budget, in which their file counts.
   std::uint64_t arena_bytes = std::uint64_t{16} << 20;
   ClockChoice clock = ClockChoice::kAuto;
   // Record nothing until enable().
   bool starts_disabled = false;
-  // ProcessResourceUsageEvent; 0: none.
-  std::chrono::nanoseconds process_usage_period = std::chrono::milliseconds(100);
   // Remove the directories of dead processes (whose lock is free) beyond the budget.
   bool removes_dead_runs = true;
   std::string service_name;  // empty: the program's name
   // Into every segment's metadata, after the recorder's own keys.
   std::vector<std::pair<std::string, std::string>> metadata;
+  // What goes wrong and right again, one line each, rarely; on the collector's thread. Empty: stderr.
+  std::function<void(const std::string&)> on_message;
 
   static RecorderOptions disk(std::string directory_) {
     RecorderOptions options;

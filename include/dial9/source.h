@@ -20,6 +20,11 @@ namespace dial9 {
 Status add_source(const std::string& name, std::chrono::nanoseconds period,
                   std::function<void()> sample) noexcept;
 
+// Records a ProcessResourceUsageEvent (CPU time, memory, faults, context switches) every `period` while
+// the host records, less often while it idles. Link dial9_session. Fails where the platform has no such
+// numbers, or if it was called before.
+Status add_process_usage(std::chrono::nanoseconds period = std::chrono::milliseconds(100)) noexcept;
+
 // After return the callback isn't running and won't run again. False: no such source.
 bool remove_source(const std::string& name) noexcept;
 

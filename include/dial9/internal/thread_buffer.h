@@ -38,6 +38,7 @@ enum class LossCause : std::uint8_t {
   kSpanTable,     // more tasks with open spans than the span table holds
   kWriteFailed,   // the segment could not be written (disk full, read-only, removed)
   kFileRemoved,   // the segment was removed by someone while it was written
+  kInternal,      // a bug of ours: bytes that we can't read back
   kCount,
 };
 inline constexpr std::size_t kLossCauses = static_cast<std::size_t>(LossCause::kCount);

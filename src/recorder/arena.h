@@ -1,0 +1,134 @@
+// The arena: one mapping that holds every thread's buffers. File-backed and shared where the recorder
+// has a directory, so that published events outlive the process; a memfd else. Strongest property: its
+// size is fixed at creation and fully reserved on disk, so neither thread storms nor a full disk can
+// make a store into it fail. Spec: docs/spec/recorder.md, "Arena".
+//
+//   0            ArenaHeader   one page: identity, layout, clock, free list
+//   loss_offset  LossStripe[]  what was dropped, by cause, striped by thread
+//   held_offset  u32[]         chunks held, by thread id modulo kHeldSlots
+//   control_offset ChunkControl[chunk_count]
+//   chunk_offset chunk_count * chunk_bytes, each [ChunkTables | stream bytes]
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "dial9/internal/thread_buffer.h"
+
+namespace dial9::internal {
+
+inline constexpr char kArenaMagic[8] = {'D', '9', 'A', 'R', 'E', 'N', 'A', '\n'};
+inline constexpr std::uint32_t kArenaVersion = 1;
+inline constexpr std::uint32_t kChunkBytes = 16 << 10;
+inline constexpr std::uint32_t kMinChunks = 4;
+inline constexpr std::uint32_t kLossStripes = 16;
+inline constexpr std::uint32_t kHeldSlots = 4096;  // thread ids are dense: neighbours don't collide
+inline constexpr std::uint32_t kNoChunk = 0xFFFF'FFFF;
+inline constexpr std::uint32_t kChunkStreamBytes = kChunkBytes - sizeof(ChunkTables);
+
+// One cause's counters. Written with relaxed atomics by the threads of a stripe.
+struct alignas(32) LossCounter {
+  std::uint64_t count;     // since the arena was made: only grows
+  std::uint64_t first_ns;  // of the losses since the last report; 0: none
+  std::uint64_t last_ns;
+};
+struct alignas(64) LossStripe {
+  LossCounter causes[kLossCauses];
+};
+
+struct ArenaHeader {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t chunk_bytes;
+  std::uint32_t chunk_count;
+  std::uint32_t tables_bytes;
+  std::uint64_t loss_offset;
+  std::uint64_t held_offset;
+  std::uint64_t control_offset;
+  std::uint64_t chunk_offset;
+  std::uint64_t total_bytes;
+  std::uint32_t pid;
+  std::uint32_t burst_floor;   // free chunks below which only threads within their share get one
+  std::uint32_t share_chunks;  // what a thread may hold at any time
+  std::uint32_t reserved;
+  std::uint64_t started_ns;           // CLOCK_MONOTONIC
+  std::uint64_t started_realtime_ns;  // of the same moment
+  char boot_id[32];
+  ClockLine clock;  // as last calibrated
+  // tag << 32 | index of the first free chunk (kNoChunk: none). The tag makes a pop safe against a
+  // chunk that was taken and given back in between.
+  alignas(64) std::uint64_t free_head;
+  std::uint32_t free_count;  // a hint: may lag the list by the takes in flight
+};
+static_assert(sizeof(ArenaHeader) <= 4096);
+
+struct ArenaOptions {
+  std::uint64_t bytes = std::uint64_t{16} << 20;
+  std::uint32_t thread_bytes = 64 << 10;
+  std::string path;  // empty: a memfd
+  std::string boot_id;
+};
+
+// Takes and frees are lock-free; take() and close() are async-signal-safe. The object outlives the
+// recorder while a thread still has a chunk of it open (Retired, recorder_core.cc).
+class Arena {
+ public:
+  static Result<std::unique_ptr<Arena>> create(const ArenaOptions& options);
+  ~Arena();  // unmaps; the file, if any, stays
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  ArenaHeader& header() const { return *header_; }
+  std::uint32_t chunk_count() const { return header_->chunk_count; }
+  ChunkControl& control(std::uint32_t chunk) const { return controls_[chunk]; }
+  std::uint32_t index_of(const ChunkControl& control) const {
+    return static_cast<std::uint32_t>(&control - controls_);
+  }
+  ChunkTables& tables(std::uint32_t chunk) const;
+  std::uint8_t* stream(std::uint32_t chunk) const;
+  std::uint32_t free_chunks() const;
+  // Tells this arena from every other of the process; never 0.
+  std::uint32_t serial() const { return serial_; }
+
+  // A free chunk, opened for the thread: its header frame is written, nothing is committed. kNoChunk
+  // and the cause if there is none for it.
+  std::uint32_t take(std::uint32_t tid, std::uint64_t now_ns, LossCause* cause);
+  // By the owner, or by the collector for an owner that is dead.
+  static void close(ChunkControl& control);
+  // Back to the free list; everything in it is drained. Collector only.
+  void free(std::uint32_t chunk);
+
+  // Adds to the counters of the thread's stripe.
+  void count_loss(LossCause cause, std::uint64_t count, std::uint32_t tid, std::uint64_t first_ns,
+                  std::uint64_t last_ns);
+  // Sum over the stripes.
+  std::uint64_t loss_total(LossCause cause) const;
+  // Hands out, and forgets, the time range of the losses since the last call. False: none.
+  bool take_loss_range(LossCause cause, std::uint64_t* first_ns, std::uint64_t* last_ns);
+
+  // True while some thread that lives has a chunk open: the mapping must stay. Marks the chunks of dead
+  // threads as closed.
+  bool has_live_owner();
+
+ private:
+  Arena(void* base, std::size_t bytes);
+  std::uint32_t pop();
+  void push(std::uint32_t chunk);
+  std::uint32_t& held(std::uint32_t tid) const;
+
+  ArenaHeader* header_;
+  ChunkControl* controls_;
+  LossStripe* stripes_;
+  std::size_t bytes_;
+  std::uint32_t serial_;
+};
+
+// True if the thread of this process exists. By tgkill with signal 0, which sends nothing.
+bool is_thread_alive(std::uint32_t tid);
+
+}  // namespace dial9::internal

@@ -1,0 +1,142 @@
+// See collector.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/collector.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "recorder/process_registry.h"
+#include "recorder/recording_state.h"
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kSecond = 1'000 * kMs;
+constexpr std::uint64_t kMinSleepNs = 1 * kMs;
+constexpr std::uint64_t kBusySleepNs = 5 * kMs;
+constexpr std::uint64_t kIdleSleepNs = 250 * kMs;
+// The first corrections come quickly: the start's short measurement is the least exact.
+constexpr std::uint64_t kFirstCalibrationNs = 10 * kMs;
+constexpr std::uint64_t kLastCalibrationGapNs = 250 * kMs;
+constexpr std::uint64_t kAnchorNs = 60 * kSecond;
+
+}  // namespace
+
+Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorClock clock,
+                     ClockCalibration* calibration)
+    : arena_(arena),
+      store_(store),
+      writer_(writer),
+      clock_(std::move(clock)),
+      calibration_(calibration),
+      drainer_(arena, writer),
+      calibration_gap_ns_(kFirstCalibrationNs) {
+  const std::uint64_t now = clock_.now_ns();
+  next_calibration_ns_ = now + calibration_gap_ns_;
+  next_second_ns_ = now + kSecond;
+  next_anchor_ns_ = now + kAnchorNs;
+  window_start_ns_ = now;
+}
+
+void Collector::recalibrate(std::uint64_t now_ns) {
+  if (calibration_ == nullptr || now_ns < next_calibration_ns_) return;
+  const ClockLine line = calibration_->correct(read_clock_pair());
+  publish_clock(line);
+  arena_.header().clock = line;
+  renew_epoch();
+  calibration_gap_ns_ = std::min(calibration_gap_ns_ * 3, kLastCalibrationGapNs);
+  next_calibration_ns_ = now_ns + calibration_gap_ns_;
+}
+
+DrainResult Collector::drain_and_report(std::uint64_t now_ns, bool takes_all) {
+  const DrainResult drained = drainer_.drain(now_ns, takes_all, own_tid_);
+  seen_events_ += drained.events;
+  writer_.report_losses(now_ns);
+  const std::uint64_t version = process_metadata_version();
+  if (version != metadata_version_ || now_ns >= next_anchor_ns_) {
+    metadata_version_ = version;
+    next_anchor_ns_ = now_ns + kAnchorNs;
+    writer_.write_metadata(now_ns);
+  }
+  writer_.flush(now_ns);
+  return drained;
+}
+
+std::uint64_t Collector::step() {
+  own_tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  const std::uint64_t now = clock_.now_ns();
+  recalibrate(now);
+  if (recording_epoch() != 0) {
+    const SourceRun run = run_due_sources(now, clock_.now_ns);
+    next_always_ns_ = run.next_always_ns;
+    next_busy_ns_ = run.next_busy_ns;
+  } else {
+    next_always_ns_ = next_busy_ns_ = ~std::uint64_t{0};
+  }
+  const bool is_due = writer_.is_due(now);
+  const DrainResult drained = drain_and_report(now, is_due);
+  if (is_due) writer_.seal(now);
+  if (now >= next_second_ns_) {
+    writer_.check_intact(now);
+    next_second_ns_ = now + kSecond;
+  }
+  update_counts(now, drained);
+  return sleep_after(now, drained);
+}
+
+bool Collector::seal_all() {
+  own_tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  const std::uint64_t now = clock_.now_ns();
+  const DrainResult drained = drain_and_report(now, true);
+  const bool is_sealed = writer_.seal(now);
+  update_counts(now, drained);
+  return is_sealed && writer_.failure().empty();
+}
+
+std::uint64_t Collector::sleep_after(std::uint64_t now_ns, const DrainResult& drained) {
+  const bool is_busy = drained.host_events != 0;
+  if (is_busy) {
+    const bool is_tight = arena_.free_chunks() < arena_.chunk_count() / 2;
+    sleep_ns_ = is_tight ? kMinSleepNs : kBusySleepNs;
+  } else {
+    sleep_ns_ = std::min(std::max(sleep_ns_, kBusySleepNs) * 2, kIdleSleepNs);
+  }
+  std::uint64_t until = now_ns + sleep_ns_;
+  if (calibration_ != nullptr && calibration_gap_ns_ < kLastCalibrationGapNs) {
+    until = std::min(until, next_calibration_ns_);
+  }
+  until = std::min(until, next_always_ns_);
+  if (sleep_ns_ < kIdleSleepNs) until = std::min(until, next_busy_ns_);
+  return until > now_ns + kMinSleepNs ? until - now_ns : kMinSleepNs;
+}
+
+void Collector::update_counts(std::uint64_t now_ns, const DrainResult& drained) {
+  const WriterTotals& totals = writer_.totals();
+  const std::lock_guard lock(counts_mutex_);
+  counts_.events_written = totals.events;
+  counts_.bytes_written = totals.bytes;
+  counts_.segments_sealed = totals.sealed;
+  counts_.segments_evicted = store_.evicted();
+  counts_.bytes_held = store_.bytes_held();
+  counts_.failure = writer_.failure();
+  if (drained.events != 0) counts_.last_event_ns = now_ns;
+  const std::uint64_t window = now_ns - window_start_ns_;
+  if (window >= kSecond) {
+    const double seconds = static_cast<double>(window) / static_cast<double>(kSecond);
+    counts_.events_per_second = static_cast<double>(seen_events_ - window_events_) / seconds;
+    counts_.bytes_per_second = static_cast<double>(totals.bytes - window_bytes_) / seconds;
+    window_start_ns_ = now_ns;
+    window_events_ = seen_events_;
+    window_bytes_ = totals.bytes;
+  }
+}
+
+CollectorCounts Collector::counts() const {
+  const std::lock_guard lock(counts_mutex_);
+  return counts_;
+}
+
+}  // namespace dial9::internal

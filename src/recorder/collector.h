@@ -1,0 +1,82 @@
+// The collector: one niced thread that drains thread buffers, samples sources, rotates segments and
+// keeps the clock calibrated. Strongest property: it never spins and never makes a host thread wait; with
+// nothing to do it wakes four times a second. Spec: docs/spec/recorder.md, "Collector".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "recorder/arena.h"
+#include "recorder/clock_calibration.h"
+#include "recorder/drainer.h"
+#include "recorder/segment_writer.h"
+
+namespace dial9::internal {
+
+struct CollectorCounts {
+  std::uint64_t events_written = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t segments_sealed = 0;
+  std::uint64_t segments_evicted = 0;
+  std::uint64_t bytes_held = 0;
+  double events_per_second = 0;
+  double bytes_per_second = 0;
+  std::uint64_t last_event_ns = 0;  // by the collector's clock; 0: none yet
+  std::string failure;
+};
+
+// Where time comes from: the collector's own monotonic clock, and the realtime for clock pairs.
+struct CollectorClock {
+  std::function<std::uint64_t()> now_ns;
+  std::function<std::uint64_t()> realtime_ns;
+};
+
+// One pass of the collector's work, without its thread: tests step it by hand. All but counts() on one
+// thread.
+class Collector {
+ public:
+  Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorClock clock,
+            ClockCalibration* calibration);
+
+  // Does what is due and returns the ns to sleep until the next pass.
+  std::uint64_t step();
+  // Everything recorded so far into a sealed segment. False: it could not be sealed.
+  bool seal_all();
+
+  // Any thread.
+  CollectorCounts counts() const;
+
+ private:
+  void recalibrate(std::uint64_t now_ns);
+  DrainResult drain_and_report(std::uint64_t now_ns, bool takes_all);
+  void update_counts(std::uint64_t now_ns, const DrainResult& drained);
+  std::uint64_t sleep_after(std::uint64_t now_ns, const DrainResult& drained);
+
+  Arena& arena_;
+  SegmentStore& store_;
+  SegmentWriter& writer_;
+  const CollectorClock clock_;
+  ClockCalibration* const calibration_;  // null: the kernel's clock
+  Drainer drainer_;
+  std::uint32_t own_tid_ = 0;
+  std::uint64_t next_calibration_ns_ = 0;
+  std::uint64_t calibration_gap_ns_ = 0;
+  std::uint64_t next_second_ns_ = 0;   // once a second: is the segment still there
+  std::uint64_t next_anchor_ns_ = 0;   // once a minute: a clock pair
+  std::uint64_t metadata_version_ = 0;
+  std::uint64_t sleep_ns_ = 0;
+  std::uint64_t next_always_ns_ = 0;
+  std::uint64_t next_busy_ns_ = 0;
+  std::uint64_t window_start_ns_ = 0;
+  std::uint64_t window_events_ = 0;
+  std::uint64_t window_bytes_ = 0;
+  std::uint64_t seen_events_ = 0;
+
+  mutable std::mutex counts_mutex_;
+  CollectorCounts counts_;  // guarded by counts_mutex_
+};
+
+}  // namespace dial9::internal

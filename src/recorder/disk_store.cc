@@ -1,0 +1,139 @@
+// Segment files, the byte budget, eviction: see disk_store.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/disk_store.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "base/os_error.h"
+#include "recorder/fork_fds.h"
+
+namespace dial9::internal {
+
+DiskStore::DiskStore(RunDirectory& run, const DiskStoreOptions& options)
+    : run_(run), options_(options) {
+  if (options_.removes_dead_runs) {
+    const std::vector<LeftFile> left = find_dead_runs(run_.root(), run_.boot_id());
+    left_.assign(left.begin(), left.end());
+  }
+  rescan();
+}
+
+DiskStore::~DiskStore() { set_fork_fd(ForkFd::kSegment, -1); }
+
+// The directory is the truth: others compress, move or remove sealed segments.
+void DiskStore::rescan() {
+  sealed_.clear();
+  held_bytes_ = options_.fixed_bytes;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(run_.path(), error)) {
+    std::uint64_t index = 0;
+    bool is_active = false;
+    struct stat st {};
+    if (!parse_segment_name(entry.path().filename().string(), &index, &is_active) ||
+        ::lstat(entry.path().c_str(), &st) != 0 || (is_active && index == active_index_ && active_)) {
+      continue;
+    }
+    const auto bytes = static_cast<std::uint64_t>(st.st_size);
+    held_bytes_ += bytes;
+    sealed_.insert_or_assign(index, Sealed{entry.path().string(), bytes});
+  }
+  for (const LeftFile& file : left_) held_bytes_ += file.bytes;
+}
+
+bool DiskStore::evict_oldest() {
+  if (!left_.empty()) {
+    held_bytes_ -= left_.front().bytes;
+    remove_left_file(left_.front());
+    left_.pop_front();
+  } else if (!sealed_.empty()) {
+    held_bytes_ -= sealed_.begin()->second.bytes;
+    ::unlink(sealed_.begin()->second.path.c_str());
+    sealed_.erase(sealed_.begin());
+  } else {
+    return false;
+  }
+  ++evicted_;
+  return true;
+}
+
+std::string DiskStore::active_path() const {
+  return run_.path() + "/trace." + std::to_string(active_index_) + ".bin.active";
+}
+
+Result<void> DiskStore::open(std::uint64_t index, std::uint64_t reserve_bytes) {
+  if (auto there = run_.recreate(); !there) return there;
+  set_fork_fd(ForkFd::kLock, run_.lock_fd());
+  rescan();
+  while (held_bytes_ + reserve_bytes > options_.budget_bytes && evict_oldest()) {
+  }
+  active_index_ = index;
+  active_bytes_ = 0;
+  const std::string path = active_path();
+  active_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!active_) return os_error(errno, "create the segment", path);
+  set_fork_fd(ForkFd::kSegment, active_.get());
+  return {};
+}
+
+Result<void> DiskStore::write_all(std::span<const std::uint8_t> bytes) {
+  std::uint64_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::pwrite(active_.get(), bytes.data() + done, bytes.size() - done,
+                               static_cast<off_t>(active_bytes_ + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      const int error = errno;
+      if (::ftruncate(active_.get(), static_cast<off_t>(active_bytes_)) != 0) {
+        return os_error(error, "write (and then cut back) the segment", active_path());
+      }
+      return os_error(error, "write the segment", active_path());
+    }
+    done += static_cast<std::uint64_t>(n);
+  }
+  active_bytes_ += bytes.size();
+  return {};
+}
+
+Result<void> DiskStore::append(std::span<const std::uint8_t> bytes) {
+  auto written = write_all(bytes);
+  // A full disk: the oldest goes for the newest, as in the budget; nobody else's file is touched.
+  while (!written && written.error().code == ErrorCode::kNoSpace && evict_oldest()) {
+    written = write_all(bytes);
+  }
+  return written;
+}
+
+Result<void> DiskStore::seal() {
+  const std::string from = active_path();
+  const std::string to = from.substr(0, from.size() - sizeof(".active") + 1);
+  const int rc = ::rename(from.c_str(), to.c_str());
+  const int error = errno;
+  set_fork_fd(ForkFd::kSegment, -1);
+  active_.reset();
+  held_bytes_ += active_bytes_;
+  sealed_.insert_or_assign(active_index_, Sealed{rc == 0 ? to : from, active_bytes_});
+  active_bytes_ = 0;
+  if (rc != 0) return os_error(error, "seal the segment", from);
+  return {};
+}
+
+void DiskStore::abandon() {
+  if (!active_) return;
+  set_fork_fd(ForkFd::kSegment, -1);
+  if (active_bytes_ == 0) ::unlink(active_path().c_str());
+  active_.reset();
+  active_bytes_ = 0;
+}
+
+bool DiskStore::is_active_intact() {
+  struct stat st {};
+  return !active_ || (::fstat(active_.get(), &st) == 0 && st.st_nlink > 0);
+}
+
+}  // namespace dial9::internal

@@ -1,0 +1,81 @@
+// See drainer.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/drainer.h"
+
+#include "format/wire.h"
+
+namespace dial9::internal {
+namespace {
+
+std::uint32_t bytes_of(std::uint64_t word) { return static_cast<std::uint32_t>(word); }
+std::uint32_t count_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
+
+}  // namespace
+
+Drainer::Drainer(Arena& arena, SegmentWriter& writer)
+    : arena_(arena), writer_(writer), chunks_(arena.chunk_count()) {}
+
+void Drainer::drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_closed,
+                          std::uint64_t now_ns) {
+  ChunkControl& control = arena_.control(index);
+  Chunk& chunk = chunks_[index];
+  const std::uint64_t drained = __atomic_load_n(&control.collector.drained, __ATOMIC_RELAXED);
+  const std::span<const std::uint8_t> bytes(arena_.stream(index) + bytes_of(drained),
+                                            bytes_of(committed) - bytes_of(drained));
+  StreamInfo info;
+  info.events = count_of(committed) - count_of(drained);
+  info.first_ns = drained == 0 ? control.producer.opened_ns : chunk.last_ns;
+  info.last_ns = now_ns;
+  std::vector<std::uint8_t> prefix;
+  if (drained != 0) prefix = chunk.scanner->continuation();
+  if (!is_closed && !chunk.is_broken) {
+    if (chunk.scanner == nullptr) chunk.scanner = std::make_unique<StreamScanner>();
+    const auto frames = drained == 0 ? bytes.subspan(format::kHeaderBytes) : bytes;
+    chunk.is_broken = !chunk.scanner->scan(frames);
+  }
+  if (!chunk.is_broken) {
+    writer_.append(prefix, bytes, info, now_ns);
+  } else {
+    arena_.count_loss(LossCause::kInternal, info.events, 0, info.first_ns, info.last_ns);
+  }
+  __atomic_store_n(&control.collector.drained, committed, __ATOMIC_RELEASE);
+  chunk.last_ns = now_ns;
+}
+
+DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::uint32_t own_tid) {
+  DrainResult result;
+  for (std::uint32_t i = 0; i < arena_.chunk_count(); ++i) {
+    ChunkControl& control = arena_.control(i);
+    // State before length: what is closed has its final length (pairs with Arena::close).
+    const std::uint32_t state = __atomic_load_n(&control.producer.state, __ATOMIC_ACQUIRE);
+    if (state == kChunkFree) continue;
+    const bool is_closed = state == kChunkClosed;
+    Chunk& chunk = chunks_[i];
+    if (chunk.sequence != control.producer.sequence) {
+      chunk = {};
+      chunk.last_ns = control.producer.opened_ns;
+      chunk.sequence = control.producer.sequence;
+    }
+    const std::uint64_t committed = __atomic_load_n(&control.producer.committed, __ATOMIC_ACQUIRE);
+    const std::uint64_t drained = __atomic_load_n(&control.collector.drained, __ATOMIC_RELAXED);
+    const std::uint64_t fresh = count_of(committed) - count_of(drained);
+    const bool is_due = takes_all_partials || now_ns - chunk.last_ns >= kPartialDrainNs;
+    if (fresh != 0 && (is_closed || is_due)) {
+      drain_chunk(i, committed, is_closed, now_ns);
+    } else if (fresh == 0 && !is_closed && is_due) {
+      chunk.last_ns = now_ns;
+      if (!is_thread_alive(control.producer.owner_tid)) Arena::close(control);  // freed next pass
+    }
+    const std::uint32_t news = count_of(committed) - chunk.seen;
+    chunk.seen = count_of(committed);
+    result.events += news;
+    if (control.producer.owner_tid != own_tid) result.host_events += news;
+    if (is_closed) {
+      chunk.scanner.reset();
+      arena_.free(i);
+    }
+  }
+  return result;
+}
+
+}  // namespace dial9::internal

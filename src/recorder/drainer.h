@@ -1,0 +1,51 @@
+// Moves committed bytes from the arena into segments: a closed chunk by one copy, a partly filled one as
+// a stream that continues. Strongest property: every committed event goes to the writer exactly once,
+// and a chunk comes back to the free list only when nothing of it is left.
+// Spec: docs/spec/recorder.md, "Draining".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "recorder/arena.h"
+#include "recorder/segment_writer.h"
+#include "recorder/stream_scanner.h"
+
+namespace dial9::internal {
+
+// How long committed events of a slow thread may lie in its chunk. Shorter: more repeated schemas.
+inline constexpr std::uint64_t kPartialDrainNs = 1'000'000'000;
+
+// Events that were committed since the pass before, drained now or later.
+struct DrainResult {
+  std::uint64_t events = 0;
+  std::uint64_t host_events = 0;  // not recorded by the collector's own thread
+};
+
+// The collector's thread only.
+class Drainer {
+ public:
+  Drainer(Arena& arena, SegmentWriter& writer);
+
+  // One pass over all chunks. Partly filled ones are drained if they are due, or all of them.
+  // Also finds the chunks of threads that died without giving them back.
+  DrainResult drain(std::uint64_t now_ns, bool takes_all_partials, std::uint32_t own_tid);
+
+ private:
+  struct Chunk {
+    std::uint64_t last_ns = 0;  // of the last partial drain or look at its owner
+    std::uint32_t sequence = 0;
+    std::uint32_t seen = 0;     // events
+    bool is_broken = false;     // can't be followed: what else comes is lost
+    std::unique_ptr<StreamScanner> scanner;  // once it was drained in part
+  };
+  void drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_closed, std::uint64_t now_ns);
+
+  Arena& arena_;
+  SegmentWriter& writer_;
+  std::vector<Chunk> chunks_;
+};
+
+}  // namespace dial9::internal

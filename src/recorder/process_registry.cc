@@ -1,0 +1,253 @@
+// See process_registry.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/process_registry.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "dial9/internal/hooks.h"
+#include "dial9/source.h"
+#include "recorder/fork_fds.h"
+#include "recorder/recording_state.h"
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+constexpr std::uint32_t kFailuresBeforeBackoff = 10;
+constexpr std::uint32_t kMaxBackoff = 64;
+
+struct Source {
+  std::string name;
+  std::uint64_t period_ns = 0;
+  SourcePace pace = SourcePace::kAlways;
+  std::function<void()> sample;
+  std::uint64_t next_ns = 0;  // 0: at once
+  std::uint32_t failures_in_a_row = 0;
+  std::uint32_t backoff = 1;
+  bool is_running = false;
+};
+
+struct Registry {
+  std::mutex mutex;  // guards all below
+  std::condition_variable source_done;
+  std::shared_ptr<RecorderCore> core;
+  std::string core_description;
+  std::vector<std::shared_ptr<Source>> sources;
+  std::uint64_t failures = 0;
+  std::thread::id running_on;
+  Metadata metadata;
+  std::uint64_t metadata_version = 0;
+};
+
+void hold_for_fork();
+void release_in_parent();
+void release_in_child();
+
+// Made at first use and never destroyed: threads may come here after main.
+Registry& registry() {
+  static Registry* const instance = [] {
+    auto* made = new Registry;
+    install_process_hooks();
+    pthread_atfork(hold_for_fork, release_in_parent, release_in_child);
+    return made;
+  }();
+  return *instance;
+}
+
+void hold_for_fork() { registry().mutex.lock(); }
+void release_in_parent() { registry().mutex.unlock(); }
+void release_in_child() {
+  Registry& r = registry();
+  // The parent's recorder goes on in the parent. Its object is left alone: its locks may be held by
+  // threads that don't exist here.
+  static_cast<void>(new std::shared_ptr<RecorderCore>(std::move(r.core)));
+  r.core.reset();
+  for (const auto& source : r.sources) source->is_running = false;
+  r.mutex.unlock();
+  close_fork_fds();
+}
+
+Status failed(const std::string& text) { return Status::failure(text); }
+
+// Outside the lock; says whether the call was good.
+bool call_source(const Source& source, const std::function<std::uint64_t()>& clock) {
+  const std::uint64_t start = clock();
+  try {
+    source.sample();
+  } catch (...) {
+    return false;
+  }
+  return clock() - start <= source.period_ns / 10;
+}
+
+void note_result(Registry& r, Source& source, bool is_good) {
+  if (is_good) {
+    source.failures_in_a_row = 0;
+    source.backoff = 1;
+    return;
+  }
+  ++r.failures;
+  if (++source.failures_in_a_row % kFailuresBeforeBackoff == 0) {
+    source.backoff = std::min(source.backoff * 2, kMaxBackoff);
+  }
+}
+
+}  // namespace
+
+Status claim_process(const std::shared_ptr<RecorderCore>& core, const std::string& description) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  if (r.core != nullptr) {
+    return failed("a recorder runs in this process already (" + r.core_description +
+                  "); stop it first, or use its handle");
+  }
+  r.core = core;
+  r.core_description = description;
+  return {};
+}
+
+void release_process(const RecorderCore* core) {
+  Registry& r = registry();
+  std::shared_ptr<RecorderCore> last;  // may be the last reference: goes after the lock
+  const std::lock_guard lock(r.mutex);
+  if (r.core.get() == core) last = std::move(r.core);
+}
+
+void set_process_metadata(const std::string& key, const std::string& value) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  const auto at = std::find_if(r.metadata.begin(), r.metadata.end(),
+                               [&](const auto& entry) { return entry.first == key; });
+  if (at != r.metadata.end()) {
+    if (at->second == value) return;
+    at->second = value;
+  } else {
+    r.metadata.emplace_back(key, value);
+  }
+  ++r.metadata_version;
+}
+
+void touch_process_metadata() {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  ++r.metadata_version;
+}
+
+Metadata process_metadata() {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  return r.metadata;
+}
+
+std::uint64_t process_metadata_version() {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  return r.metadata_version;
+}
+
+Status add_paced_source(const std::string& name, std::chrono::nanoseconds period, SourcePace pace,
+                        std::function<void()> sample) {
+  if (name.empty() || !sample) return failed("a source needs a name and a callback");
+  if (period < std::chrono::milliseconds(1)) {
+    return failed("source '" + name + "': the period must be at least 1 ms");
+  }
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  for (const auto& other : r.sources) {
+    if (other->name == name) return failed("a source '" + name + "' exists already");
+  }
+  auto source = std::make_shared<Source>();
+  source->name = name;
+  source->period_ns = static_cast<std::uint64_t>(period.count());
+  source->pace = pace;
+  source->sample = std::move(sample);
+  r.sources.push_back(std::move(source));
+  return {};
+}
+
+SourceRun run_due_sources(std::uint64_t now_ns, const std::function<std::uint64_t()>& clock) {
+  Registry& r = registry();
+  SourceRun run{kNever, kNever};
+  std::unique_lock lock(r.mutex);
+  r.running_on = std::this_thread::get_id();
+  const std::vector<std::shared_ptr<Source>> sources = r.sources;
+  for (const auto& source : sources) {
+    const bool is_there = std::find(r.sources.begin(), r.sources.end(), source) != r.sources.end();
+    if (!is_there) continue;  // removed by a callback before it
+    // A clock that starts anew (another recorder, a test's) doesn't leave a source waiting.
+    const std::uint64_t wait = source->period_ns * source->backoff;
+    if (now_ns >= source->next_ns || source->next_ns - now_ns > wait) {
+      source->is_running = true;
+      lock.unlock();
+      const bool is_good = call_source(*source, clock);
+      lock.lock();
+      source->is_running = false;
+      r.source_done.notify_all();
+      note_result(r, *source, is_good);
+      source->next_ns = now_ns + source->period_ns * source->backoff;
+    }
+    std::uint64_t& next =
+        source->pace == SourcePace::kAlways ? run.next_always_ns : run.next_busy_ns;
+    next = std::min(next, source->next_ns);
+  }
+  r.running_on = {};
+  return run;
+}
+
+std::uint64_t source_failures() {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  return r.failures;
+}
+
+void set_segment_metadata(const char* key, const char* value) noexcept {
+  try {
+    set_process_metadata(key, value);
+  } catch (...) {
+    // Out of memory: the segment lacks an entry, the host doesn't notice.
+    return;
+  }
+}
+
+bool add_sampler(const char* name, std::uint64_t period_ns, void (*sample)()) noexcept {
+  try {
+    return add_paced_source(name, std::chrono::nanoseconds(period_ns), SourcePace::kWhileBusy, sample)
+        .ok();
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace dial9::internal
+
+namespace dial9 {
+
+Status add_source(const std::string& name, std::chrono::nanoseconds period,
+                  std::function<void()> sample) noexcept {
+  try {
+    return internal::add_paced_source(name, period, internal::SourcePace::kAlways,
+                                      std::move(sample));
+  } catch (...) {
+    return Status::failure("out of memory");  // short enough not to allocate
+  }
+}
+
+bool remove_source(const std::string& name) noexcept {
+  internal::Registry& r = internal::registry();
+  std::unique_lock lock(r.mutex);
+  const auto at = std::find_if(r.sources.begin(), r.sources.end(),
+                               [&](const auto& source) { return source->name == name; });
+  if (at == r.sources.end()) return false;
+  const std::shared_ptr<internal::Source> source = *at;
+  r.sources.erase(at);
+  if (r.running_on == std::this_thread::get_id()) return true;  // from inside a callback
+  r.source_done.wait(lock, [&] { return !source->is_running; });
+  return true;
+}
+
+}  // namespace dial9

@@ -1,0 +1,48 @@
+// What belongs to the process rather than to one recorder: the running recorder, the periodic sources,
+// the metadata that runtimes add. Strongest property: one short lock, taken around a fork too, so that
+// the child finds it whole; never held while a callback or the kernel works.
+// Spec: docs/spec/recorder.md, "Life of a recorder".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dial9/recorder.h"
+#include "recorder/segment_writer.h"
+
+namespace dial9::internal {
+
+class RecorderCore;
+
+// Claims the process for `core`. Fails, naming the recorder that runs.
+Status claim_process(const std::shared_ptr<RecorderCore>& core, const std::string& description);
+void release_process(const RecorderCore* core);
+
+// Metadata that every segment carries, whichever recorder writes it. Changes bump the version.
+void set_process_metadata(const std::string& key, const std::string& value);
+void touch_process_metadata();
+Metadata process_metadata();
+std::uint64_t process_metadata_version();
+
+// --- Sources ------------------------------------------------------------------------------------
+enum class SourcePace : std::uint8_t {
+  kAlways,     // on time, also when nothing else happens
+  kWhileBusy,  // on time while the host records; else whenever the collector wakes anyway
+};
+Status add_paced_source(const std::string& name, std::chrono::nanoseconds period, SourcePace pace,
+                        std::function<void()> sample);
+
+struct SourceRun {
+  std::uint64_t next_always_ns;  // when the next kAlways source is due; max: never
+  std::uint64_t next_busy_ns;    // the same with the others
+};
+// Calls what is due at `now_ns`; `clock` times the calls. The collector's thread only.
+SourceRun run_due_sources(std::uint64_t now_ns, const std::function<std::uint64_t()>& clock);
+std::uint64_t source_failures();
+
+}  // namespace dial9::internal

@@ -1,0 +1,459 @@
+// See recorder_core.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/recorder_core.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/os_error.h"
+#include "base/unique_fd.h"
+#include "recorder/disk_store.h"
+#include "recorder/fork_fds.h"
+#include "recorder/memory_store.h"
+#include "recorder/process_registry.h"
+#include "recorder/recording_state.h"
+#include "recorder/retired_arenas.h"
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::uint64_t kMinBudgetBytes = 256 << 10;
+constexpr std::uint64_t kMinSegmentBytes = 64 << 10;
+constexpr std::uint64_t kMaxDefaultSegmentBytes = std::uint64_t{100} << 20;
+constexpr std::uint64_t kMinArenaBytes = std::uint64_t{kMinChunks} * kChunkBytes;
+constexpr int kCollectorNice = 10;
+// How long stop() lets threads finish the record call that they are in.
+constexpr auto kQuiesce = std::chrono::milliseconds(1);
+
+std::uint64_t realtime_now_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+std::uint64_t segment_bytes_of(const RecorderOptions& options) {
+  const std::uint64_t asked = options.segment_bytes != 0
+                                  ? options.segment_bytes
+                                  : std::min(kMaxDefaultSegmentBytes, options.budget_bytes / 4);
+  return std::max(asked, kMinSegmentBytes);
+}
+
+Status check(const RecorderOptions& options) {
+  if (options.budget_bytes < kMinBudgetBytes) {
+    return Status::failure("budget_bytes is " + std::to_string(options.budget_bytes) +
+                           "; it must be at least " + std::to_string(kMinBudgetBytes));
+  }
+  if (options.segment_bytes != 0 && (options.segment_bytes < kMinSegmentBytes ||
+                                     options.segment_bytes > options.budget_bytes / 2)) {
+    return Status::failure("segment_bytes is " + std::to_string(options.segment_bytes) +
+                           "; it must be from " + std::to_string(kMinSegmentBytes) +
+                           " to half of budget_bytes");
+  }
+  if (options.rotation_period < std::chrono::milliseconds(10)) {
+    return Status::failure("rotation_period must be at least 10 ms");
+  }
+  if (options.arena_bytes < kMinArenaBytes) {
+    return Status::failure("arena_bytes must be at least " + std::to_string(kMinArenaBytes));
+  }
+  return {};
+}
+
+std::size_t available_parallelism() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return std::thread::hardware_concurrency();
+  return static_cast<std::size_t>(CPU_COUNT(&set));
+}
+
+}  // namespace
+
+RecorderCore::RecorderCore(const RecorderOptions& options, const CoreSeams& seams)
+    : options_(options), seams_(seams), pid_(::getpid()) {}
+
+RecorderCore::~RecorderCore() {
+  if (arena_ != nullptr) retire_arena(std::move(arena_));
+}
+
+void RecorderCore::message(const std::string& text) const {
+  if (options_.on_message) {
+    options_.on_message(text);
+    return;
+  }
+  ::dprintf(STDERR_FILENO, "dial9: %s\n", text.c_str());
+}
+
+std::shared_ptr<RecorderCore> RecorderCore::start(const RecorderOptions& options,
+                                                  const CoreSeams& seams, Status* status) {
+  *status = check(options);
+  if (!*status) return nullptr;
+  std::shared_ptr<RecorderCore> core(new RecorderCore(options, seams));
+  *status = claim_process(core, options.directory.empty() ? "memory ring" : options.directory);
+  if (!*status) return nullptr;
+  sweep_retired_arenas();
+  *status = core->prepare();
+  if (*status && seams.has_thread) *status = core->start_thread();
+  if (!*status) {
+    __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_SEQ_CST);
+    release_process(core.get());
+    if (core->run_) core->run_->remove_if_empty();
+    return nullptr;
+  }
+  if (!options.starts_disabled) core->enable();
+  return core;
+}
+
+Status RecorderCore::make_arena() {
+  ArenaOptions arena;
+  arena.thread_bytes = options_.thread_bytes;
+  arena.boot_id = boot_id_;
+  arena.bytes = options_.arena_bytes;
+  if (run_) {
+    arena.bytes = std::max(std::min(arena.bytes, options_.budget_bytes / 4), kMinArenaBytes);
+    arena.path = run_->path() + "/" + kArenaName;
+  }
+  auto made = Arena::create(arena);
+  if (!made && !arena.path.empty()) {
+    // A file system without room or without shared mappings: recording goes on, but what lies in the
+    // buffers is lost if the process is killed.
+    degraded_ = "thread buffers don't survive a kill: " + made.error().message;
+    message(degraded_);
+    arena.path.clear();
+    made = Arena::create(arena);
+  }
+  if (!made) return Status::failure(made.error().message);
+  arena_ = std::move(*made);
+  return {};
+}
+
+void RecorderCore::make_clock() {
+  const ClockSource source = choose_clock(options_.clock);
+  clock_text_ = source.description;
+  ClockLine line{0, 0, 0};
+  if (source.uses_tsc) {
+    const ClockPair first = read_clock_pair();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    calibration_.emplace(first, read_clock_pair());
+    line = calibration_->line();
+    if (line.mult == 0) {
+      clock_text_ = "kernel: the time-stamp counter is slower than 1 GHz";
+      calibration_.reset();
+    }
+  }
+  publish_clock(line);
+  arena_->header().clock = line;
+}
+
+Status RecorderCore::prepare() {
+  boot_id_ = seams_.boot_id.empty() ? make_boot_id() : seams_.boot_id;
+  if (!options_.directory.empty()) {
+    auto run = RunDirectory::create(options_.directory, boot_id_);
+    if (!run) return Status::failure(run.error().message);
+    run_.emplace(std::move(*run));
+    set_fork_fd(ForkFd::kLock, run_->lock_fd());
+  }
+  if (Status made = make_arena(); !made) return made;
+  make_clock();
+  if (run_) {
+    const bool has_file = degraded_.empty();
+    store_ = std::make_unique<DiskStore>(
+        *run_, DiskStoreOptions{options_.budget_bytes, has_file ? arena_->header().total_bytes : 0,
+                                options_.removes_dead_runs});
+  } else {
+    store_ = std::make_unique<MemoryStore>(options_.budget_bytes);
+  }
+  CollectorClock clock = seams_.clock;
+  if (!clock.now_ns) clock.now_ns = kernel_now_ns;
+  if (!clock.realtime_ns) clock.realtime_ns = realtime_now_ns;
+  SegmentWriterOptions writer;
+  writer.segment_bytes = segment_bytes_of(options_);
+  writer.rotation_ns = static_cast<std::uint64_t>(options_.rotation_period.count());
+  writer.metadata = [this] { return metadata(); };
+  writer.realtime_ns = clock.realtime_ns;
+  writer.message = [this](const std::string& text) { message(text); };
+  writer_ = std::make_unique<SegmentWriter>(*store_, *arena_, std::move(writer));
+  collector_ = std::make_unique<Collector>(*arena_, *store_, *writer_, std::move(clock),
+                                           calibration_ ? &*calibration_ : nullptr);
+  __atomic_store_n(&g_arena, arena_.get(), __ATOMIC_SEQ_CST);
+  return {};
+}
+
+Status RecorderCore::start_thread() {
+  // The host's signals are the host's threads' business.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status status;
+  try {
+    thread_ = std::thread([self = shared_from_this()] { self->run(); });
+  } catch (const std::exception& e) {
+    status = Status::failure(std::string("cannot start the collector's thread: ") + e.what());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return status;
+}
+
+void RecorderCore::run() {
+  ::pthread_setname_np(::pthread_self(), "dial9-collect");
+  // On Linux this is the priority of the calling thread alone; refused, it runs at the host's.
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kCollectorNice);
+  std::unique_lock lock(mutex_);
+  while (!is_stopping_) {
+    const std::uint64_t asked = rotations_asked_;
+    const bool rotates = asked != rotations_done_;
+    lock.unlock();
+    std::uint64_t sleep_ns = 0;
+    bool is_sealed = true;
+    try {
+      if (rotates) is_sealed = collector_->seal_all();
+      sleep_ns = collector_->step();
+    } catch (const std::exception& e) {
+      // Out of memory, or a user's message callback that throws: this pass is over, the next comes.
+      is_sealed = false;
+      sleep_ns = 250'000'000;
+    }
+    lock.lock();
+    if (rotates) {
+      rotations_done_ = asked;
+      if (!is_sealed) ++rotations_failed_;
+      done_.notify_all();
+    }
+    wake_.wait_for(lock, std::chrono::nanoseconds(sleep_ns),
+                   [&] { return is_stopping_ || rotations_asked_ != rotations_done_; });
+  }
+  lock.unlock();
+  finish();
+  leave_chunk(t_buffer);
+  lock.lock();
+  is_finished_ = true;
+  done_.notify_all();
+}
+
+// The last drain and seal; epoch is closed.
+void RecorderCore::finish() {
+  std::this_thread::sleep_for(kQuiesce);
+  bool is_complete = false;
+  try {
+    is_complete = collector_->seal_all();
+  } catch (const std::exception&) {
+    is_complete = false;
+  }
+  const std::lock_guard lock(mutex_);
+  is_complete_ = is_complete;
+}
+
+bool RecorderCore::is_ours() const { return ::getpid() == pid_; }
+
+bool RecorderCore::is_running() const {
+  if (!is_ours()) return false;
+  const std::lock_guard lock(mutex_);
+  return !is_stopping_;
+}
+
+void RecorderCore::enable() {
+  if (!is_ours()) return;
+  const std::lock_guard lock(mutex_);
+  if (is_stopping_ || is_enabled_) return;
+  is_enabled_ = true;
+  open_epoch();
+}
+
+void RecorderCore::disable() {
+  if (!is_ours()) return;
+  const std::lock_guard lock(mutex_);
+  if (is_stopping_ || !is_enabled_) return;
+  is_enabled_ = false;
+  close_epoch();
+}
+
+void RecorderCore::set_metadata(const std::string& key, const std::string& value) {
+  if (!is_ours()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::find_if(own_metadata_.begin(), own_metadata_.end(),
+                                 [&](const auto& entry) { return entry.first == key; });
+    if (at != own_metadata_.end()) {
+      at->second = value;
+    } else {
+      own_metadata_.emplace_back(key, value);
+    }
+  }
+  touch_process_metadata();
+}
+
+Metadata RecorderCore::metadata() const {
+  char host[256] = {};
+  if (::gethostname(host, sizeof host - 1) != 0) std::strcpy(host, "unknown");
+  Metadata entries{
+      {"service",
+       options_.service_name.empty() ? program_invocation_short_name : options_.service_name},
+      {"host", host},
+      {"boot_id", boot_id_},
+      {"process.available_parallelism", std::to_string(available_parallelism())},
+      {"dial9.writer", "dial9-cpp"},
+      {"dial9.version", DIAL9_VERSION},
+      {"dial9.clock", clock_text_},
+  };
+  const Metadata process = process_metadata();
+  entries.insert(entries.end(), process.begin(), process.end());
+  entries.insert(entries.end(), options_.metadata.begin(), options_.metadata.end());
+  const std::lock_guard lock(mutex_);
+  entries.insert(entries.end(), own_metadata_.begin(), own_metadata_.end());
+  return entries;
+}
+
+bool RecorderCore::rotate(std::chrono::nanoseconds deadline) {
+  if (!is_ours()) return false;
+  std::unique_lock lock(mutex_);
+  if (is_stopping_) return false;
+  if (!seams_.has_thread) {
+    lock.unlock();
+    return collector_->seal_all();
+  }
+  const std::uint64_t mine = ++rotations_asked_;
+  const std::uint64_t failed_before = rotations_failed_;
+  wake_.notify_all();
+  const bool is_done = done_.wait_for(lock, deadline, [&] { return rotations_done_ >= mine; });
+  return is_done && rotations_failed_ == failed_before;
+}
+
+StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
+  StopResult result;
+  if (!is_ours()) return result;
+  std::unique_lock lock(mutex_);
+  if (is_stopping_) return result;
+  close_epoch();
+  is_enabled_ = false;
+  is_stopping_ = true;
+  wake_.notify_all();
+  if (!seams_.has_thread) {
+    lock.unlock();
+    finish();
+    lock.lock();
+    is_finished_ = true;
+  }
+  const bool is_done = done_.wait_for(lock, deadline, [&] { return is_finished_; });
+  const bool is_complete = is_complete_;
+  lock.unlock();
+  __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_SEQ_CST);
+  const CollectorCounts counts = collector_->counts();
+  result.events_written = counts.events_written;
+  result.events_dropped = total_losses();
+  result.is_complete = is_done && is_complete;
+  if (!is_done) {
+    result.unfinished = "the collector didn't finish by the deadline: the active segment isn't sealed";
+    // It may be stuck in a write. It holds on to this object and ends by itself when it can.
+    if (thread_.joinable()) thread_.detach();
+  } else {
+    if (!is_complete) result.unfinished = "the last segment isn't sealed: " + counts.failure;
+    if (thread_.joinable()) thread_.join();
+    set_fork_fd(ForkFd::kLock, -1);
+    if (run_) {
+      ::unlink((run_->path() + "/" + kArenaName).c_str());
+      store_.reset();
+      run_->remove_if_empty();
+      run_.reset();
+    }
+    retire_arena(std::move(arena_));
+  }
+  release_process(this);
+  return result;
+}
+
+std::uint64_t RecorderCore::total_losses() const {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < kLossCauses; ++i) total += arena_->loss_total(static_cast<LossCause>(i));
+  return total;
+}
+
+RecorderStatus RecorderCore::status() const {
+  RecorderStatus status;
+  if (!is_ours()) {
+    status.reason = "this is the child of a fork; the recorder belongs to its parent";
+    return status;
+  }
+  bool is_stopping = false;
+  bool is_enabled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping = is_stopping_;
+    is_enabled = is_enabled_;
+  }
+  status.clock = clock_text_;
+  if (is_stopping) {
+    status.reason = "stopped";
+    return status;
+  }
+  const CollectorCounts counts = collector_->counts();
+  if (run_) status.directory = run_->path();
+  status.is_recording = is_enabled && counts.failure.empty();
+  status.reason = !is_enabled ? "disabled" : !counts.failure.empty() ? counts.failure : degraded_;
+  status.events_written = counts.events_written;
+  status.bytes_written = counts.bytes_written;
+  status.bytes_on_disk = counts.bytes_held;
+  status.segments_sealed = counts.segments_sealed;
+  status.segments_evicted = counts.segments_evicted;
+  status.events_per_second = counts.events_per_second;
+  status.bytes_per_second = counts.bytes_per_second;
+  if (counts.last_event_ns != 0) {
+    const std::uint64_t now = seams_.clock.now_ns ? seams_.clock.now_ns() : kernel_now_ns();
+    status.last_event_age_ns = now - counts.last_event_ns;
+  }
+  for (std::size_t i = 0; i < kLossCauses; ++i) {
+    const auto cause = static_cast<LossCause>(i);
+    const std::uint64_t count = arena_->loss_total(cause);
+    if (count == 0) continue;
+    status.events_dropped += count;
+    status.dropped_by_cause.push_back({loss_cause_name(cause), count});
+  }
+  status.chunks_total = arena_->chunk_count();
+  status.chunks_in_use = arena_->chunk_count() - arena_->free_chunks();
+  status.source_failures = source_failures();
+  return status;
+}
+
+std::vector<SegmentBytes> RecorderCore::sealed_segments() const {
+  if (!is_ours() || store_ == nullptr) return {};
+  return store_->sealed_segments();
+}
+
+Status RecorderCore::dump(const std::string& path) const {
+  if (!options_.directory.empty()) {
+    return Status::failure("this recorder writes to a directory; its segments are there already");
+  }
+  const std::vector<SegmentBytes> segments = sealed_segments();
+  if (segments.empty()) return Status::failure("nothing is sealed yet; call rotate() first");
+  const std::string partial = path + ".partial";
+  const UniqueFd fd(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd) return Status::failure(os_error(errno, "create", partial).error().message);
+  for (const SegmentBytes& segment : segments) {
+    std::size_t done = 0;
+    while (done < segment.bytes.size()) {
+      const ssize_t n = ::write(fd.get(), segment.bytes.data() + done, segment.bytes.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) {
+        const int error = errno;
+        ::unlink(partial.c_str());
+        return Status::failure(os_error(error, "write", partial).error().message);
+      }
+      done += static_cast<std::size_t>(n);
+    }
+  }
+  if (::rename(partial.c_str(), path.c_str()) != 0) {
+    return Status::failure(os_error(errno, "rename to", path).error().message);
+  }
+  return {};
+}
+
+}  // namespace dial9::internal

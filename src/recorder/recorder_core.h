@@ -1,0 +1,91 @@
+// One recorder, from start to stop: wires directory, arena, store, writer and collector together and
+// runs the collector's thread. Strongest property: stop() returns by its deadline whatever the disk does,
+// and nothing that a host thread may still touch is unmapped. Spec: docs/spec/recorder.md, "Life".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "recorder/collector.h"
+#include "recorder/run_directory.h"
+#include "recorder/segment_store.h"
+#include "recorder/segment_writer.h"
+
+namespace dial9::internal {
+
+// What tests replace.
+struct CoreSeams {
+  CollectorClock clock;     // empty functions: the kernel's clocks
+  bool has_thread = true;   // false: the test calls step()
+  std::string boot_id;      // empty: make_boot_id()
+};
+
+class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
+ public:
+  static std::shared_ptr<RecorderCore> start(const RecorderOptions& options, const CoreSeams& seams,
+                                             Status* status);
+  ~RecorderCore();
+
+  // False in the child of a fork, where this object belongs to the parent: every call is inert.
+  bool is_ours() const;
+  bool is_running() const;
+  void enable();
+  void disable();
+  RecorderStatus status() const;
+  void set_metadata(const std::string& key, const std::string& value);
+  bool rotate(std::chrono::nanoseconds deadline);
+  StopResult stop(std::chrono::nanoseconds deadline);
+  std::vector<SegmentBytes> sealed_segments() const;
+  Status dump(const std::string& path) const;
+
+  // Without a thread: one pass by hand.
+  std::uint64_t step() { return collector_->step(); }
+  Arena& arena() { return *arena_; }
+
+ private:
+  RecorderCore(const RecorderOptions& options, const CoreSeams& seams);
+  Status prepare();
+  Status make_arena();
+  void make_clock();
+  Status start_thread();
+  void run();
+  void finish();
+  Metadata metadata() const;
+  void message(const std::string& text) const;
+  std::uint64_t total_losses() const;
+
+  const RecorderOptions options_;
+  const CoreSeams seams_;
+  const pid_t pid_;
+  std::string boot_id_;
+  std::string degraded_;  // what works less well than asked for, and why
+  std::string clock_text_;
+  std::optional<RunDirectory> run_;
+  std::unique_ptr<Arena> arena_;
+  std::optional<ClockCalibration> calibration_;
+  std::unique_ptr<SegmentStore> store_;
+  std::unique_ptr<SegmentWriter> writer_;
+  std::unique_ptr<Collector> collector_;
+  std::thread thread_;
+
+  mutable std::mutex mutex_;  // guards all below
+  std::condition_variable wake_;   // collector: something was asked for
+  std::condition_variable done_;   // callers: it was done
+  bool is_stopping_ = false;
+  bool is_finished_ = false;
+  bool is_enabled_ = false;
+  bool is_complete_ = false;       // the last seal took everything
+  std::uint64_t rotations_asked_ = 0;
+  std::uint64_t rotations_done_ = 0;
+  std::uint64_t rotations_failed_ = 0;
+  Metadata own_metadata_;
+};
+
+}  // namespace dial9::internal

@@ -1,0 +1,48 @@
+// What the cold paths of all threads share with the recorder that runs: the arena, and the clock line
+// that is current. Strongest property: never destroyed, so that any thread at any time, after main and
+// in destructors too, may look. Spec: docs/spec/recorder.md, "Life of a recorder".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "dial9/internal/clock.h"
+#include "dial9/internal/thread_buffer.h"
+
+namespace dial9::internal {
+
+class Arena;
+
+// The arena that threads take chunks from; null: no recorder. Release store by the recorder before the
+// epoch that allows its use, acquire load in the cold paths.
+extern Arena* g_arena;
+
+// Opens a new epoch: threads pass their cold path once, and record from then on.
+void open_epoch() noexcept;
+// No event is recorded that starts after this call.
+void close_epoch() noexcept;
+// A new epoch if recording is on, nothing else: makes threads take over a new clock line.
+void renew_epoch() noexcept;
+
+// After null was stored (sequentially consistent) into g_arena: true if no thread can still be using the
+// arena that was there but through a chunk of its own.
+bool arena_is_unreferenced() noexcept;
+
+// The clock line that threads copy. One writer at a time (the collector); readers retry, lock-free.
+void publish_clock(const ClockLine& line) noexcept;
+ClockLine current_clock() noexcept;
+
+// The thread leaves its chunk (thread exit, or a recorder that stopped).
+void leave_chunk(ThreadBuffer& buffer) noexcept;
+
+// Once a process: the thread-exit key and the fork handlers. Returns false where the system refused
+// the key; exited threads are then found by their ids alone.
+bool install_process_hooks() noexcept;
+
+// What runs in the child of a fork, on its only thread. Set by the recorder (closes its descriptors).
+using ForkHook = void (*)();
+extern ForkHook g_fork_hook;
+
+const char* loss_cause_name(LossCause cause) noexcept;
+
+}  // namespace dial9::internal

@@ -1,0 +1,174 @@
+// Run directories, their locks, and what dead runs left: see run_directory.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/run_directory.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/os_error.h"
+
+namespace dial9::internal {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string holder_of(int fd) {
+  char text[32] = {};
+  const ssize_t n = ::pread(fd, text, sizeof text - 1, 0);
+  std::string holder(text, n > 0 ? static_cast<std::size_t>(n) : 0);
+  while (!holder.empty() && holder.back() == '\n') holder.pop_back();
+  return holder.empty() ? "an unknown process" : "process " + holder;
+}
+
+bool is_digits(const std::string& s) {
+  return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Dead if its lock is free; without a lock, if no process has the id in its name (a run that is just
+// being made has a process).
+bool is_dead_run(const std::string& path, const std::string& boot_id) {
+  const std::string lock_path = path + "/" + kLockName;
+  const UniqueFd fd(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (fd) return ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
+  if (errno != ENOENT) return false;
+  const long pid = std::strtol(boot_id.c_str() + 5, nullptr, 10);
+  return pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+}
+
+bool is_recorder_file(const std::string& name) {
+  std::uint64_t index = 0;
+  bool is_active = false;
+  return name == kArenaName || parse_segment_name(name, &index, &is_active);
+}
+
+void remove_run_if_empty(const std::string& path) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (entry.path().filename() != kLockName) return;
+  }
+  if (error) return;
+  ::unlink((path + "/" + kLockName).c_str());
+  ::rmdir(path.c_str());
+}
+
+}  // namespace
+
+std::string make_boot_id() {
+  unsigned char random[4] = {};
+  if (::getrandom(random, sizeof random, GRND_NONBLOCK) != sizeof random) {
+    // No entropy this early in the machine's life: the process id alone tells runs apart.
+    for (unsigned char& byte : random) byte = 0;
+  }
+  std::string id;
+  for (const unsigned char byte : random) id.push_back(static_cast<char>('a' + byte % 26));
+  return id + "-" + std::to_string(::getpid());
+}
+
+bool is_boot_id(const std::string& name) {
+  if (name.size() < 6 || name[4] != '-') return false;
+  const bool has_letters =
+      std::all_of(name.begin(), name.begin() + 4, [](char c) { return c >= 'a' && c <= 'z'; });
+  return has_letters && is_digits(name.substr(5));
+}
+
+bool parse_segment_name(const std::string& name, std::uint64_t* index, bool* is_active) {
+  constexpr char kPrefix[] = "trace.";
+  if (name.rfind(kPrefix, 0) != 0) return false;
+  const std::size_t dot = name.find('.', 6);
+  if (dot == std::string::npos || !is_digits(name.substr(6, dot - 6)) || dot > 6 + 18) return false;
+  const std::string rest = name.substr(dot);
+  *index = std::strtoull(name.c_str() + 6, nullptr, 10);
+  *is_active = rest == ".bin.active";
+  return *is_active || rest == ".bin" || rest == ".bin.gz" || rest == ".bin.gz.partial";
+}
+
+RunDirectory::RunDirectory(std::string root, std::string boot_id)
+    : root_(std::move(root)), boot_id_(std::move(boot_id)), path_(root_ + "/" + boot_id_) {}
+
+Result<RunDirectory> RunDirectory::create(const std::string& root, const std::string& boot_id) {
+  RunDirectory run(root, boot_id);
+  if (auto made = run.make_and_lock(); !made) return std::unexpected(made.error());
+  return run;
+}
+
+Result<void> RunDirectory::make_and_lock() {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) {
+    return os_error(error.value(), "make the directory", path_,
+                    "give a directory that this process may write to");
+  }
+  const std::string lock_path = path_ + "/" + kLockName;
+  UniqueFd fd(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!fd) return os_error(errno, "open the lock", lock_path);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return os_error(errno, "lock", lock_path);
+    return make_error(ErrorCode::kAlreadyExists,
+                      "'" + path_ + "' is in use by " + holder_of(fd.get()) +
+                          "; give each recorder a directory of its own");
+  }
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(fd.get(), 0) != 0 ||
+      ::pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    // The text only helps whoever is refused; the lock itself holds.
+    errno = 0;
+  }
+  lock_ = std::move(fd);
+  return {};
+}
+
+Result<void> RunDirectory::recreate() {
+  struct stat there {};
+  struct stat held {};
+  const std::string lock_path = path_ + "/" + kLockName;
+  if (::stat(lock_path.c_str(), &there) == 0 && ::fstat(lock_.get(), &held) == 0 &&
+      there.st_ino == held.st_ino && there.st_dev == held.st_dev) {
+    return {};
+  }
+  return make_and_lock();
+}
+
+void RunDirectory::remove_if_empty() { remove_run_if_empty(path_); }
+
+std::vector<LeftFile> find_dead_runs(const std::string& root, const std::string& own_boot_id) {
+  std::vector<LeftFile> files;
+  std::error_code error;
+  for (const auto& run : fs::directory_iterator(root, error)) {
+    const std::string boot_id = run.path().filename().string();
+    std::error_code ignored;
+    if (boot_id == own_boot_id || !is_boot_id(boot_id) || run.is_symlink(ignored) ||
+        !run.is_directory(ignored) || !is_dead_run(run.path().string(), boot_id)) {
+      continue;
+    }
+    for (const auto& entry : fs::directory_iterator(run.path(), ignored)) {
+      struct stat st {};
+      if (!is_recorder_file(entry.path().filename().string()) ||
+          ::lstat(entry.path().c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
+        continue;
+      }
+      files.push_back({entry.path().string(), static_cast<std::uint64_t>(st.st_size),
+                       st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec});
+    }
+    remove_run_if_empty(run.path().string());
+  }
+  std::sort(files.begin(), files.end(), [](const LeftFile& a, const LeftFile& b) {
+    return a.modified_ns != b.modified_ns ? a.modified_ns < b.modified_ns : a.path < b.path;
+  });
+  return files;
+}
+
+void remove_left_file(const LeftFile& file) {
+  ::unlink(file.path.c_str());
+  remove_run_if_empty(fs::path(file.path).parent_path().string());
+}
+
+}  // namespace dial9::internal

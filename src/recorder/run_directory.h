@@ -1,0 +1,66 @@
+// The directory of one run, `{root}/{boot_id}/`, and the lock that says its process lives. Strongest
+// property: a directory is touched only by the process that holds its lock, or, once that process is
+// dead, by whoever takes the lock over. Spec: docs/spec/events.md, "Files and objects".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace dial9::internal {
+
+inline constexpr char kLockName[] = ".lock";
+inline constexpr char kArenaName[] = "thread-buffers.d9";
+
+// Four random lowercase letters, '-', the process id.
+std::string make_boot_id();
+bool is_boot_id(const std::string& name);
+
+class RunDirectory {
+ public:
+  // Makes root and run directory and takes the lock. kAlreadyExists, naming the holder, if another
+  // process has it.
+  static Result<RunDirectory> create(const std::string& root, const std::string& boot_id);
+
+  const std::string& root() const { return root_; }
+  const std::string& path() const { return path_; }
+  const std::string& boot_id() const { return boot_id_; }
+  int lock_fd() const { return lock_.get(); }
+
+  // After someone removed it: makes it and its lock again.
+  Result<void> recreate();
+  // Removes lock and directory if no segment is in it. At the end of a run.
+  void remove_if_empty();
+
+ private:
+  RunDirectory(std::string root, std::string boot_id);
+  Result<void> make_and_lock();
+
+  std::string root_;
+  std::string boot_id_;
+  std::string path_;
+  UniqueFd lock_;
+};
+
+// A file that a dead run left behind.
+struct LeftFile {
+  std::string path;
+  std::uint64_t bytes;
+  std::int64_t modified_ns;
+};
+
+// The recorder's files of all dead runs under root, oldest first. Runs whose process lives, foreign
+// files and directories are left out; directories of dead runs with nothing in them are removed.
+std::vector<LeftFile> find_dead_runs(const std::string& root, const std::string& own_boot_id);
+
+// Removes the file, and its run's lock and directory if that was the last one.
+void remove_left_file(const LeftFile& file);
+
+// `trace.{n}.bin` and what becomes of it (`.active`, `.gz`, `.partial`): its index. False: not one.
+bool parse_segment_name(const std::string& name, std::uint64_t* index, bool* is_active);
+
+}  // namespace dial9::internal

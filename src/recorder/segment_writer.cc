@@ -1,0 +1,237 @@
+// Segments from streams: see segment_writer.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/segment_writer.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "format/encoder.h"
+#include "recorder/recording_state.h"
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::size_t kStageBytes = 128 << 10;
+constexpr std::uint64_t kRetryNs = 1'000'000'000;
+// The stream that closes a segment: metadata again, and the mark that it ended well. A segment leaves
+// room for it.
+constexpr std::uint64_t kSealReserveBytes = 4 << 10;
+
+enum TypeId : std::uint16_t { kClockSync = 1, kMetadata = 2, kLoss = 3 };
+
+void add(StreamInfo& sum, const StreamInfo& info) {
+  if (info.events == 0) return;
+  sum.first_ns = sum.events == 0 ? info.first_ns : std::min(sum.first_ns, info.first_ns);
+  sum.last_ns = std::max(sum.last_ns, info.last_ns);
+  sum.events += info.events;
+}
+
+}  // namespace
+
+SegmentWriter::SegmentWriter(SegmentStore& store, Arena& arena, SegmentWriterOptions options)
+    : store_(store), arena_(arena), options_(std::move(options)) {
+  staged_.reserve(kStageBytes + kChunkBytes);
+}
+
+std::vector<std::uint8_t> SegmentWriter::prologue(std::uint64_t now_ns, bool is_sealing) const {
+  format::Encoder out;
+  using format::FieldType;
+  out.schema(kClockSync, "ClockSyncEvent", true, {{"realtime_ns", FieldType::kVarint}});
+  out.schema(kMetadata, "SegmentMetadataEvent", true, {{"entries", FieldType::kStringMap}});
+  // The realtime of the moment halfway between two readings of the monotonic clock.
+  const std::uint64_t before = kernel_now_ns();
+  const std::uint64_t realtime = options_.realtime_ns();
+  const std::uint64_t after = kernel_now_ns();
+  out.begin(kClockSync, before + (after - before) / 2);
+  out.varint(realtime);
+  Metadata entries = options_.metadata();
+  if (is_sealing) entries.emplace_back("segment.sealed_clean", "true");
+  std::vector<std::pair<std::string_view, std::string_view>> views(entries.begin(), entries.end());
+  out.begin(kMetadata, now_ns);
+  out.string_map(views);
+  return out.take();
+}
+
+void SegmentWriter::fail(const Error& error, std::uint64_t now_ns) {
+  if (failure_.empty()) {
+    options_.message(error.message + "; events are dropped and counted until it works again");
+  }
+  failure_ = error.message;
+  retry_ns_ = now_ns + kRetryNs;
+}
+
+bool SegmentWriter::open_segment(std::uint64_t now_ns) {
+  if (is_open_) return true;
+  if (!failure_.empty() && now_ns < retry_ns_) return false;
+  auto opened = store_.open(next_index_, options_.segment_bytes);
+  const std::vector<std::uint8_t> first = prologue(now_ns, false);
+  if (opened) opened = store_.append(first);
+  if (!opened) {
+    store_.abandon();
+    fail(opened.error(), now_ns);
+    return false;
+  }
+  if (!failure_.empty()) options_.message("writing segments again");
+  failure_.clear();
+  is_open_ = true;
+  ++next_index_;
+  opened_ns_ = now_ns;
+  active_bytes_ = first.size();
+  active_info_ = {};
+  totals_.bytes += first.size();
+  active_losses_ = {};
+  return true;
+}
+
+void SegmentWriter::stage(std::span<const std::uint8_t> bytes) {
+  staged_.insert(staged_.end(), bytes.begin(), bytes.end());
+}
+
+void SegmentWriter::lose_staged() {
+  if (staged_info_.events != 0) {
+    arena_.count_loss(LossCause::kWriteFailed, staged_info_.events, 0, staged_info_.first_ns,
+                      staged_info_.last_ns);
+  }
+  staged_.clear();
+  staged_info_ = {};
+  untell(staged_losses_);
+}
+
+void SegmentWriter::merge(ToldLosses& into, ToldLosses& from) {
+  for (std::size_t i = 0; i < kLossCauses; ++i) {
+    if (from[i].count == 0) continue;
+    into[i].first_ns =
+        into[i].count == 0 ? from[i].first_ns : std::min(into[i].first_ns, from[i].first_ns);
+    into[i].last_ns = std::max(into[i].last_ns, from[i].last_ns);
+    into[i].count += from[i].count;
+  }
+  from = {};
+}
+
+void SegmentWriter::untell(ToldLosses& told) {
+  for (std::size_t i = 0; i < kLossCauses; ++i) {
+    if (told[i].count == 0) continue;
+    reported_[i] -= told[i].count;
+    // The count is in the arena still; its time range was taken out with the report.
+    arena_.count_loss(static_cast<LossCause>(i), 0, 0, told[i].first_ns, told[i].last_ns);
+  }
+  told = {};
+}
+
+void SegmentWriter::append(std::span<const std::uint8_t> prefix, std::span<const std::uint8_t> body,
+                           const StreamInfo& info, std::uint64_t now_ns) {
+  const std::uint64_t bytes = prefix.size() + body.size();
+  const std::uint64_t limit = options_.segment_bytes - kSealReserveBytes;
+  if (is_open_ && active_bytes_ + staged_.size() + bytes > limit) seal(now_ns);
+  if (!open_segment(now_ns)) {
+    if (info.events != 0) {
+      arena_.count_loss(LossCause::kWriteFailed, info.events, 0, info.first_ns, info.last_ns);
+    }
+    return;
+  }
+  if (staged_.size() + bytes > kStageBytes) flush(now_ns);
+  stage(prefix);
+  stage(body);
+  add(staged_info_, info);
+}
+
+void SegmentWriter::flush(std::uint64_t now_ns) {
+  if (staged_.empty()) return;
+  if (!is_open_) return lose_staged();
+  if (const auto written = store_.append(staged_); !written) {
+    fail(written.error(), now_ns);
+    lose_staged();
+    // What the segment holds so far is whole: it ends here, and the next attempt makes a new one.
+    if (active_info_.events != 0) {
+      (void)store_.seal();  // where even the rename fails, the file keeps its .active name
+      ++totals_.sealed;
+    } else {
+      store_.abandon();
+    }
+    is_open_ = false;
+    return;
+  }
+  active_bytes_ += staged_.size();
+  totals_.bytes += staged_.size();
+  totals_.events += staged_info_.events;
+  add(active_info_, staged_info_);
+  merge(active_losses_, staged_losses_);
+  staged_.clear();
+  staged_info_ = {};
+}
+
+void SegmentWriter::report_losses(std::uint64_t now_ns) {
+  using format::FieldType;
+  format::Encoder out;
+  ToldLosses told{};
+  std::uint64_t fresh[kLossCauses] = {};
+  bool has_any = false;
+  for (std::size_t i = 0; i < kLossCauses; ++i) {
+    fresh[i] = arena_.loss_total(static_cast<LossCause>(i)) - reported_[i];
+    has_any |= fresh[i] != 0;
+  }
+  if (!has_any || !open_segment(now_ns)) return;
+  out.schema(kLoss, "RecorderLossEvent", true,
+             {{"cause", FieldType::kPooledString},
+              {"count", FieldType::kVarint},
+              {"first_ns", FieldType::kVarint},
+              {"last_ns", FieldType::kVarint}});
+  for (std::size_t i = 0; i < kLossCauses; ++i) {
+    if (fresh[i] == 0) continue;
+    const auto cause = static_cast<LossCause>(i);
+    std::uint64_t first = now_ns;
+    std::uint64_t last = now_ns;
+    if (!arena_.take_loss_range(cause, &first, &last)) first = last = now_ns;
+    out.begin(kLoss, last);
+    out.pooled_string(loss_cause_name(cause));
+    out.varint(fresh[i]);
+    out.varint(first);
+    out.varint(last);
+    reported_[i] += fresh[i];
+    told[i] = {fresh[i], first, last};
+  }
+  append({}, out.data(), {}, now_ns);
+  merge(staged_losses_, told);
+}
+
+void SegmentWriter::write_metadata(std::uint64_t now_ns) {
+  if (is_open_) append({}, prologue(now_ns, false), {}, now_ns);
+}
+
+bool SegmentWriter::is_due(std::uint64_t now_ns) const {
+  return is_open_ && now_ns - opened_ns_ >= options_.rotation_ns;
+}
+
+bool SegmentWriter::seal(std::uint64_t now_ns) {
+  if (!is_open_) return true;
+  stage(prologue(now_ns, true));
+  flush(now_ns);
+  if (!is_open_) return false;
+  check_intact(now_ns);
+  if (!is_open_) return false;
+  is_open_ = false;
+  const auto sealed = store_.seal();
+  if (!sealed) {
+    fail(sealed.error(), now_ns);
+    return false;
+  }
+  ++totals_.sealed;
+  return true;
+}
+
+void SegmentWriter::check_intact(std::uint64_t now_ns) {
+  if (!is_open_ || store_.is_active_intact()) return;
+  store_.abandon();
+  is_open_ = false;
+  lose_staged();
+  totals_.events -= active_info_.events;
+  if (active_info_.events != 0) {
+    arena_.count_loss(LossCause::kFileRemoved, active_info_.events, 0, active_info_.first_ns,
+                      active_info_.last_ns);
+  }
+  untell(active_losses_);
+  fail(Error{ErrorCode::kNotFound, "the segment that was being written has been removed"}, now_ns);
+  retry_ns_ = now_ns;  // the directory is made again at once
+}
+
+}  // namespace dial9::internal
