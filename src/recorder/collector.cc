@@ -9,6 +9,7 @@
 
 #include "recorder/process_registry.h"
 #include "recorder/recording_state.h"
+#include "recorder/runtime_host.h"
 
 namespace dial9::internal {
 namespace {
@@ -21,16 +22,19 @@ constexpr std::uint64_t kIdleSleepNs = 250 * kMs;
 // The first corrections come quickly: the start's short measurement is the least exact.
 constexpr std::uint64_t kFirstCalibrationNs = 10 * kMs;
 constexpr std::uint64_t kLastCalibrationGapNs = 250 * kMs;
+constexpr std::uint64_t kRuntimeSampleNs = 10 * kMs;
 constexpr std::uint64_t kAnchorNs = 60 * kSecond;
 
 }  // namespace
 
 Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorClock clock,
+                     std::function<std::uint64_t()> metadata_version,
                      ClockCalibration* calibration)
     : arena_(arena),
       store_(store),
       writer_(writer),
       clock_(std::move(clock)),
+      metadata_version_now_(std::move(metadata_version)),
       calibration_(calibration),
       drainer_(arena, writer),
       calibration_gap_ns_(kFirstCalibrationNs) {
@@ -38,6 +42,7 @@ Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, C
   next_calibration_ns_ = now + calibration_gap_ns_;
   next_second_ns_ = now + kSecond;
   next_anchor_ns_ = now + kAnchorNs;
+  metadata_version_ = metadata_version_now_();
   window_start_ns_ = now;
 }
 
@@ -55,7 +60,7 @@ DrainResult Collector::drain_and_report(std::uint64_t now_ns, bool takes_all) {
   const DrainResult drained = drainer_.drain(now_ns, takes_all, own_tid_);
   seen_events_ += drained.events;
   writer_.report_losses(now_ns);
-  const std::uint64_t version = process_metadata_version();
+  const std::uint64_t version = metadata_version_now_();
   if (version != metadata_version_ || now_ns >= next_anchor_ns_) {
     metadata_version_ = version;
     next_anchor_ns_ = now_ns + kAnchorNs;
@@ -65,17 +70,21 @@ DrainResult Collector::drain_and_report(std::uint64_t now_ns, bool takes_all) {
   return drained;
 }
 
+void Collector::sample(std::uint64_t now_ns) {
+  next_always_ns_ = next_busy_ns_ = ~std::uint64_t{0};
+  are_runtimes_quiet_ = true;
+  if (recording_epoch() == 0) return;
+  are_runtimes_quiet_ = runtime_collect(internal::now_ns());
+  const SourceRun run = run_due_sources(now_ns, clock_.now_ns);
+  next_always_ns_ = run.next_always_ns;
+  next_busy_ns_ = run.next_busy_ns;
+}
+
 std::uint64_t Collector::step() {
   own_tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
   const std::uint64_t now = clock_.now_ns();
   recalibrate(now);
-  if (recording_epoch() != 0) {
-    const SourceRun run = run_due_sources(now, clock_.now_ns);
-    next_always_ns_ = run.next_always_ns;
-    next_busy_ns_ = run.next_busy_ns;
-  } else {
-    next_always_ns_ = next_busy_ns_ = ~std::uint64_t{0};
-  }
+  sample(now);
   const bool is_due = writer_.is_due(now);
   const DrainResult drained = drain_and_report(now, is_due);
   if (is_due) writer_.seal(now);
@@ -109,6 +118,7 @@ std::uint64_t Collector::sleep_after(std::uint64_t now_ns, const DrainResult& dr
     until = std::min(until, next_calibration_ns_);
   }
   until = std::min(until, next_always_ns_);
+  if (!are_runtimes_quiet_) until = std::min(until, now_ns + kRuntimeSampleNs);
   if (sleep_ns_ < kIdleSleepNs) until = std::min(until, next_busy_ns_);
   return until > now_ns + kMinSleepNs ? until - now_ns : kMinSleepNs;
 }

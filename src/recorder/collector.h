@@ -38,8 +38,10 @@ struct CollectorClock {
 // thread.
 class Collector {
  public:
+  // `metadata_version` changes whenever the writer's metadata does. `calibration` may be null: the
+  // kernel's clock.
   Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorClock clock,
-            ClockCalibration* calibration);
+            std::function<std::uint64_t()> metadata_version, ClockCalibration* calibration);
 
   // Does what is due and returns the ns to sleep until the next pass.
   std::uint64_t step();
@@ -50,6 +52,7 @@ class Collector {
   CollectorCounts counts() const;
 
  private:
+  void sample(std::uint64_t now_ns);
   void recalibrate(std::uint64_t now_ns);
   DrainResult drain_and_report(std::uint64_t now_ns, bool takes_all);
   void update_counts(std::uint64_t now_ns, const DrainResult& drained);
@@ -59,7 +62,8 @@ class Collector {
   SegmentStore& store_;
   SegmentWriter& writer_;
   const CollectorClock clock_;
-  ClockCalibration* const calibration_;  // null: the kernel's clock
+  const std::function<std::uint64_t()> metadata_version_now_;
+  ClockCalibration* const calibration_;
   Drainer drainer_;
   std::uint32_t own_tid_ = 0;
   std::uint64_t next_calibration_ns_ = 0;
@@ -70,6 +74,7 @@ class Collector {
   std::uint64_t sleep_ns_ = 0;
   std::uint64_t next_always_ns_ = 0;
   std::uint64_t next_busy_ns_ = 0;
+  bool are_runtimes_quiet_ = true;
   std::uint64_t window_start_ns_ = 0;
   std::uint64_t window_events_ = 0;
   std::uint64_t window_bytes_ = 0;

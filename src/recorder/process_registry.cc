@@ -9,7 +9,6 @@
 #include <mutex>
 #include <thread>
 
-#include "dial9/internal/hooks.h"
 #include "dial9/source.h"
 #include "recorder/fork_fds.h"
 #include "recorder/recording_state.h"
@@ -40,8 +39,6 @@ struct Registry {
   std::vector<std::shared_ptr<Source>> sources;
   std::uint64_t failures = 0;
   std::thread::id running_on;
-  Metadata metadata;
-  std::uint64_t metadata_version = 0;
 };
 
 void hold_for_fork();
@@ -118,38 +115,6 @@ void release_process(const RecorderCore* core) {
   if (r.core.get() == core) last = std::move(r.core);
 }
 
-void set_process_metadata(const std::string& key, const std::string& value) {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  const auto at = std::find_if(r.metadata.begin(), r.metadata.end(),
-                               [&](const auto& entry) { return entry.first == key; });
-  if (at != r.metadata.end()) {
-    if (at->second == value) return;
-    at->second = value;
-  } else {
-    r.metadata.emplace_back(key, value);
-  }
-  ++r.metadata_version;
-}
-
-void touch_process_metadata() {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  ++r.metadata_version;
-}
-
-Metadata process_metadata() {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  return r.metadata;
-}
-
-std::uint64_t process_metadata_version() {
-  Registry& r = registry();
-  const std::lock_guard lock(r.mutex);
-  return r.metadata_version;
-}
-
 Status add_paced_source(const std::string& name, std::chrono::nanoseconds period, SourcePace pace,
                         std::function<void()> sample) {
   if (name.empty() || !sample) return failed("a source needs a name and a callback");
@@ -203,24 +168,6 @@ std::uint64_t source_failures() {
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
   return r.failures;
-}
-
-void set_segment_metadata(const char* key, const char* value) noexcept {
-  try {
-    set_process_metadata(key, value);
-  } catch (...) {
-    // Out of memory: the segment lacks an entry, the host doesn't notice.
-    return;
-  }
-}
-
-bool add_sampler(const char* name, std::uint64_t period_ns, void (*sample)()) noexcept {
-  try {
-    return add_paced_source(name, std::chrono::nanoseconds(period_ns), SourcePace::kWhileBusy, sample)
-        .ok();
-  } catch (...) {
-    return false;
-  }
 }
 
 }  // namespace dial9::internal

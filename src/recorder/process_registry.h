@@ -1,5 +1,5 @@
-// What belongs to the process rather than to one recorder: the running recorder, the periodic sources,
-// the metadata that runtimes add. Strongest property: one short lock, taken around a fork too, so that
+// What belongs to the process rather than to one recorder: the running recorder and the periodic
+// sources. Strongest property: one short lock, taken around a fork too, so that
 // the child finds it whole; never held while a callback or the kernel works.
 // Spec: docs/spec/recorder.md, "Life of a recorder".
 // SPDX-License-Identifier: Apache-2.0
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "dial9/recorder.h"
-#include "recorder/segment_writer.h"
 
 namespace dial9::internal {
 
@@ -22,12 +21,6 @@ class RecorderCore;
 // Claims the process for `core`. Fails, naming the recorder that runs.
 Status claim_process(const std::shared_ptr<RecorderCore>& core, const std::string& description);
 void release_process(const RecorderCore* core);
-
-// Metadata that every segment carries, whichever recorder writes it. Changes bump the version.
-void set_process_metadata(const std::string& key, const std::string& value);
-void touch_process_metadata();
-Metadata process_metadata();
-std::uint64_t process_metadata_version();
 
 // --- Sources ------------------------------------------------------------------------------------
 enum class SourcePace : std::uint8_t {

@@ -24,6 +24,7 @@
 #include "recorder/process_registry.h"
 #include "recorder/recording_state.h"
 #include "recorder/retired_arenas.h"
+#include "recorder/runtime_host.h"
 
 namespace dial9::internal {
 namespace {
@@ -183,6 +184,7 @@ Status RecorderCore::prepare() {
   writer.message = [this](const std::string& text) { message(text); };
   writer_ = std::make_unique<SegmentWriter>(*store_, *arena_, std::move(writer));
   collector_ = std::make_unique<Collector>(*arena_, *store_, *writer_, std::move(clock),
+                                           [this] { return metadata_version(); },
                                            calibration_ ? &*calibration_ : nullptr);
   __atomic_store_n(&g_arena, arena_.get(), __ATOMIC_SEQ_CST);
   return {};
@@ -279,17 +281,20 @@ void RecorderCore::disable() {
 
 void RecorderCore::set_metadata(const std::string& key, const std::string& value) {
   if (!is_ours()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto at = std::find_if(own_metadata_.begin(), own_metadata_.end(),
-                                 [&](const auto& entry) { return entry.first == key; });
-    if (at != own_metadata_.end()) {
-      at->second = value;
-    } else {
-      own_metadata_.emplace_back(key, value);
-    }
+  const std::lock_guard lock(mutex_);
+  const auto at = std::find_if(own_metadata_.begin(), own_metadata_.end(),
+                               [&](const auto& entry) { return entry.first == key; });
+  if (at != own_metadata_.end()) {
+    at->second = value;
+  } else {
+    own_metadata_.emplace_back(key, value);
   }
-  touch_process_metadata();
+  ++metadata_version_;
+}
+
+std::uint64_t RecorderCore::metadata_version() const {
+  const std::lock_guard lock(mutex_);
+  return metadata_version_ + runtime_metadata_version();
 }
 
 Metadata RecorderCore::metadata() const {
@@ -305,8 +310,8 @@ Metadata RecorderCore::metadata() const {
       {"dial9.version", DIAL9_VERSION},
       {"dial9.clock", clock_text_},
   };
-  const Metadata process = process_metadata();
-  entries.insert(entries.end(), process.begin(), process.end());
+  const Metadata runtimes = runtime_metadata();
+  entries.insert(entries.end(), runtimes.begin(), runtimes.end());
   entries.insert(entries.end(), options_.metadata.begin(), options_.metadata.end());
   const std::lock_guard lock(mutex_);
   entries.insert(entries.end(), own_metadata_.begin(), own_metadata_.end());
@@ -346,6 +351,7 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
   const bool is_done = done_.wait_for(lock, deadline, [&] { return is_finished_; });
   const bool is_complete = is_complete_;
   lock.unlock();
+  runtime_release();
   __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_SEQ_CST);
   const CollectorCounts counts = collector_->counts();
   result.events_written = counts.events_written;

@@ -58,6 +58,7 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   void run();
   void finish();
   Metadata metadata() const;
+  std::uint64_t metadata_version() const;
   void message(const std::string& text) const;
   std::uint64_t total_losses() const;
 
@@ -86,6 +87,7 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   std::uint64_t rotations_done_ = 0;
   std::uint64_t rotations_failed_ = 0;
   Metadata own_metadata_;
+  std::uint64_t metadata_version_ = 0;
 };
 
 }  // namespace dial9::internal
