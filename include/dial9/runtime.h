@@ -56,6 +56,8 @@ void rename_runtime(RuntimeId, const char* name) noexcept;
 WorkerId enter_worker(RuntimeId) noexcept;
 // The worker that this thread was last bound as; kUnknownWorker if never.
 WorkerId current_worker() noexcept;
+// The kernel's id of this thread, as in the events; asked once.
+std::uint32_t current_tid() noexcept;
 RuntimeId current_runtime() noexcept;
 
 // --- Tasks ------------------------------------------------------------------------------------------

@@ -350,6 +350,8 @@ WorkerId current_worker() noexcept {
   return binding == nullptr ? kUnknownWorker : internal::event_worker(binding->worker);
 }
 
+std::uint32_t current_tid() noexcept { return internal::own_tid(); }
+
 RuntimeId current_runtime() noexcept {
   const internal::Binding* binding = internal::t_state.binding;
   return binding == nullptr ? 0 : binding->runtime;

@@ -1,0 +1,264 @@
+// The out-of-line half of the Asio hooks: turns operations into tasks, wakes and polls of the core
+// seam. An operation belongs to the task that started it; one that nobody's task started begins a task
+// of its own. Where Asio doesn't say when an operation became ready, no wake is recorded.
+// Spec: docs/spec/events_ours.md, "Asio".
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <ctime>
+
+#include "asio/contexts.h"
+#include "asio/op_sites.h"
+#include "asio/ready_times.h"
+#include "dial9/asio_tracking.h"
+#include "dial9/event.h"
+
+namespace dial9::asio::hooks {
+
+// What a thread is in, from the hooks' side.
+struct ThreadHooks {
+  Completion* top;         // innermost completion that has begun
+  Location* location;
+  bool after_strand_push;  // a strand got work just now: its turn may be queued next
+
+  static runtime::Poll::State innermost_poll() noexcept;
+};
+static __thread ThreadHooks t_hooks __attribute__((tls_model("initial-exec")));
+
+runtime::Poll::State ThreadHooks::innermost_poll() noexcept {
+  return t_hooks.top == nullptr ? runtime::Poll::State::kOff : t_hooks.top->poll_.state;
+}
+
+namespace {
+
+constexpr std::uint32_t kMayBeStrandTurn = 1;
+constexpr std::uint32_t kIsQueued = 2;     // counted as pushed, to be counted as popped
+constexpr std::uint32_t kIsRoot = 4;       // began its task
+constexpr std::uint32_t kIsAttempted = 8;  // its system call has given a result
+
+constexpr std::uint64_t kStrandWaitFloorNs = 100'000;
+// A timer whose expiry is further from now than this is on a clock that isn't known.
+constexpr std::uint64_t kMaxClockDistanceNs = std::uint64_t{366} * 86'400 * 1'000'000'000;
+
+constinit runtime::Place g_began_earlier{"(began before the recording)"};
+
+// A path in the user's code, not of Asio's own composed operations.
+bool is_users(const Location& location) noexcept {
+  return location.file != nullptr && *location.file != 0 &&
+         std::strstr(location.file, "/asio/") == nullptr;
+}
+
+runtime::Place* place_of(const OpSite& site) noexcept {
+  const Location* location = t_hooks.location;
+  if (location == nullptr || !is_users(*location)) return site.place;
+  char text[160];
+  const std::size_t length = std::strlen(location->file);
+  const std::size_t kept = length < 140 ? length : 140;
+  std::memcpy(text, location->file + length - kept, kept);
+  std::size_t size = kept;
+  text[size++] = ':';
+  char digits[12];
+  int n = 0;
+  for (int line = location->line; n == 0 || line > 0; line /= 10) {
+    digits[n++] = static_cast<char>('0' + line % 10);
+  }
+  while (n > 0) text[size++] = digits[--n];
+  return runtime::intern_place(text, size);
+}
+
+std::uint64_t realtime_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+bool is_near(std::uint64_t a, std::uint64_t b) noexcept {
+  return (a > b ? a - b : b - a) < kMaxClockDistanceNs;
+}
+
+// The expiry is the first field of a timer's implementation, in ticks of its clock: nanoseconds of the
+// monotonic or of the real-time clock are told apart by their distance from now.
+std::uint64_t expiry_ns(const void* timer, std::uint64_t now) noexcept {
+  std::uint64_t ticks;
+  std::memcpy(&ticks, timer, sizeof ticks);
+  if (ticks == 0) return 0;
+  const std::uint64_t realtime = realtime_ns();
+  if (is_near(ticks, realtime)) return ticks - realtime + now;
+  return is_near(ticks, now) ? ticks : 0;
+}
+
+// Known at the creation: work that goes to a queue, and timers.
+void note_created(TrackedOp& op, bool is_timer_known) noexcept {
+  const bool is_turn = op.site->may_be_strand_turn &&
+                       (t_hooks.after_strand_push ||
+                        ThreadHooks::innermost_poll() == runtime::Poll::State::kScheduler);
+  t_hooks.after_strand_push = op.site->kind == OpKind::kStrand;
+  switch (op.site->kind) {
+    case OpKind::kPosted:
+    case OpKind::kStrand:
+      if (is_turn) {
+        op.flags |= kMayBeStrandTurn;
+        return;
+      }
+      op.flags |= kIsQueued;
+      runtime::queue_pushed(runtime_of_context(op.context));
+      runtime::task_ready_at(op.task.id, runtime::polled_task(), op.created_ns);
+      return;
+    case OpKind::kTimer:
+      if (!is_timer_known) return;
+      op.ready_ns = expiry_ns(op.object, op.created_ns);
+      if (op.ready_ns != 0 && op.ready_ns < op.created_ns) op.ready_ns = op.created_ns;
+      return;
+    default:
+      return;
+  }
+}
+
+std::uint64_t descriptor_event_ns(const TrackedOp& op) noexcept {
+  switch (op.site->kind) {
+    case OpKind::kRead:
+      return last_readable_ns(op.fd);
+    case OpKind::kWrite:
+      return last_writable_ns(op.fd);
+    case OpKind::kAnyEvent: {
+      const std::uint64_t read = last_readable_ns(op.fd);
+      const std::uint64_t write = last_writable_ns(op.fd);
+      return read > write ? read : write;
+    }
+    default:
+      return 0;
+  }
+}
+
+// Records when the operation became ready, if that is known only now.
+void note_ready(const TrackedOp& op, bool is_aborted) noexcept {
+  if (op.site == nullptr || op.created_ns == 0) return;
+  if (is_aborted) {
+    ObjectNote cancel;
+    if (g_cancels.get(op.object, &cancel) && cancel.when_ns >= op.created_ns) {
+      runtime::task_ready_at(op.task.id, cancel.who, cancel.when_ns);
+    }
+    return;
+  }
+  std::uint64_t ready_ns = op.ready_ns;
+  if (op.site->kind == OpKind::kTimer && ready_ns > runtime::now_ns()) ready_ns = 0;
+  if (ready_ns == 0) {
+    const std::uint64_t event_ns = descriptor_event_ns(op);
+    if (event_ns > op.created_ns) ready_ns = event_ns;
+  }
+  if (ready_ns != 0) runtime::task_ready_at(op.task.id, 0, ready_ns);
+}
+
+void note_strand_wait(const TrackedOp& op) noexcept {
+  ObjectNote holder;
+  if (!g_strands.get(op.object, &holder) || holder.who == op.task.id) return;
+  if (holder.when_ns < op.created_ns + kStrandWaitFloorNs) return;
+  runtime::lock_wait(op.task.id, reinterpret_cast<std::uintptr_t>(op.object), holder.tid, op.created_ns,
+                     holder.when_ns - op.created_ns);
+}
+
+void pop(const TrackedOp& op) noexcept {
+  if ((op.flags & kIsQueued) != 0) runtime::queue_popped(runtime_of_context(op.context));
+}
+
+}  // namespace
+
+void op_created(TrackedOp& op, void* context, const char* type, void* object, std::uintptr_t native,
+                const char* name, bool is_timer_known) noexcept {
+  op.task = runtime::current_task();
+  op.context = context;
+  if (!is_recording()) return;
+  op.created_ns = runtime::now_ns();
+  op.object = object;
+  op.site = find_op_site(type, name);
+  op.fd = native == 0 || native >= kMaxFd ? kNoFd : static_cast<std::uint32_t>(native);
+  if (op.task.id == 0) {
+    op.task = runtime::TaskRef{runtime::new_task_id(), place_of(*op.site)};
+    op.flags = kIsRoot;
+  }
+  note_created(op, is_timer_known);
+}
+
+void op_began(Completion& completion, bool is_aborted) noexcept {
+  Completion::Op& op = completion.op_;
+  ThreadHooks& t = t_hooks;
+  completion.outer_ = t.top;
+  t.top = &completion;
+  t.after_strand_push = false;
+  pop(op);
+  if (!is_recording()) {
+    runtime::poll_start(completion.poll_, 0, op.task);
+    return;
+  }
+  if (op.task.id == 0) op.task = runtime::TaskRef{runtime::new_task_id(), &g_began_earlier};
+  const runtime::RuntimeId runtime = runtime_of_context(op.context);
+  if ((op.flags & kMayBeStrandTurn) != 0) {
+    runtime::poll_start_deferred(completion.poll_, runtime, op.task);
+    return;
+  }
+  note_ready(op, is_aborted);
+  if (op.site != nullptr && op.site->kind == OpKind::kStrand) note_strand_wait(op);
+  runtime::poll_start(completion.poll_, runtime, op.task);
+}
+
+void op_ended(Completion& completion) noexcept {
+  const Completion::Op& op = completion.op_;
+  t_hooks.top = completion.outer_;
+  t_hooks.after_strand_push = false;
+  if (completion.poll_.state == runtime::Poll::State::kDeferred) {  // it was a handler after all
+    runtime::task_ready_at(op.task.id, 0, op.created_ns);
+  }
+  const std::uint64_t end_ns = runtime::poll_end(completion.poll_);
+  if (op.site != nullptr && op.site->kind == OpKind::kStrand && is_recording()) {
+    g_strands.set(op.object, ObjectNote{end_ns != 0 ? end_ns : runtime::now_ns(), op.task.id,
+                                        runtime::current_tid()});
+  }
+}
+
+void op_dropped(Completion& completion) noexcept {
+  const Completion::Op& op = completion.op_;
+  pop(op);
+  if ((op.flags & kIsRoot) != 0 && (op.flags & kMayBeStrandTurn) == 0) {
+    runtime::task_terminate(op.task.id);
+  }
+}
+
+void object_operation(void* object, const char*) noexcept {
+  if (!is_recording()) return;
+  g_cancels.set(object, ObjectNote{runtime::now_ns(), runtime::polled_task(), 0});
+}
+
+void descriptor_registered(std::uintptr_t fd, std::uintptr_t registration) noexcept {
+  map_registration(registration, fd < kMaxFd ? static_cast<std::uint32_t>(fd) : kNoFd);
+}
+
+void descriptor_deregistered(std::uintptr_t registration) noexcept { unmap_registration(registration); }
+
+void descriptor_ready(std::uintptr_t registration, unsigned events) noexcept {
+  if (!is_recording()) return;
+  const std::uint32_t fd = fd_of_registration(registration);
+  if (fd == kNoFd) return;
+  const bool is_error = (events & kErrorEvent) != 0;
+  set_ready(fd, is_error || (events & kReadEvent) != 0, is_error || (events & kWriteEvent) != 0,
+            runtime::now_ns());
+}
+
+// Under the descriptor's mutex. The first result that isn't "not yet" is the operation's; from here it
+// goes to the queue. A connect reports nothing before it is done, so its tries say nothing.
+void descriptor_tried(TrackedOp& op, const char* name, int error) noexcept {
+  constexpr int kWouldBlock = 11;
+  if (op.site == nullptr || error == kWouldBlock || (op.flags & kIsAttempted) != 0) return;
+  if (std::strcmp(name, "non_blocking_connect") == 0) return;
+  const std::uint64_t event_ns = descriptor_event_ns(op);
+  op.ready_ns = event_ns > op.created_ns ? event_ns : op.created_ns;
+  op.flags |= kIsAttempted | kIsQueued;
+  runtime::queue_pushed(runtime_of_context(op.context));
+}
+
+Location::Location(const char* file_, int line_, const char*) noexcept
+    : file(file_), line(line_), outer(t_hooks.location) {
+  t_hooks.location = this;
+}
+
+Location::~Location() { t_hooks.location = outer; }
+
+}  // namespace dial9::asio::hooks
