@@ -1,13 +1,13 @@
 // Spans: one enter event, one exit event, with the time that the work was active and idle between them.
 // Strongest property: exactly one enter and one exit a span, however often its coroutine is suspended
-// and on however many threads it runs; abandoned or cancelled work exits with completed = false.
+// and on however many threads it runs; work that was cancelled or threw exits with completed = false.
 //
-//   DIAL9_SPAN(Checkout, "checkout", ((std::uint64_t, order_id)), ((std::uint32_t, http_status)));
+//   DIAL9_SPAN(Checkout, "checkout", DIAL9_FIELDS((std::uint64_t, order_id), (dial9::interned, tier)),
+//              DIAL9_FIELDS((std::uint32_t, http_status)));
 //   {
-//     dial9::span<Checkout> span({order_id});
-//     ...                              // co_await as you like
-//     span.late.http_status = 200;     // kept if set before the end
-//     span.complete();                 // else the exit says completed = false
+//     dial9::span<Checkout> span({17, "gold"});
+//     ...                            // co_await as you like
+//     span.late.http_status = 200;   // written with the exit; absent if never set
 //   }
 //
 // Spec: docs/spec/recorder.md, "Spans"; the events in docs/spec/events.md.
@@ -18,3 +18,101 @@
 
 #include "dial9/event.h"
 #include "dial9/internal/span_core.h"
+
+// A list of fields for DIAL9_SPAN, each as (type, field); DIAL9_NO_FIELDS for none.
+#define DIAL9_FIELDS(...) (~, __VA_ARGS__)
+#define DIAL9_NO_FIELDS (~)
+
+// Declares a kind of span at namespace scope: its C++ name, the name that readers show (a literal), the
+// fields of its enter event, and those that may be set until its exit. The last two may be left out.
+#define DIAL9_SPAN(...) DIAL9_PP_SPAN(__VA_ARGS__, DIAL9_NO_FIELDS, DIAL9_NO_FIELDS, ~)
+
+#define DIAL9_PP_SPAN(kind, shown_name, fields, late, ...)                        \
+  struct kind {                                                                   \
+    struct Fields {                                                               \
+      DIAL9_PP_MEMBERS_OF(DIAL9_PP_FIELD, DIAL9_PP_DESCRIBE, fields)              \
+    };                                                                            \
+    struct Late {                                                                 \
+      DIAL9_PP_MEMBERS_OF(DIAL9_PP_LATE_FIELD, DIAL9_PP_LATE_DESCRIBE, late)      \
+    };                                                                            \
+    struct Enter {                                                                \
+      static constexpr const char* text() {                                       \
+        return "SpanEnter:" __FILE__ ":" DIAL9_PP_TEXT(__LINE__) ":0";            \
+      }                                                                           \
+    };                                                                            \
+    struct Exit {                                                                 \
+      static constexpr const char* text() {                                       \
+        return "SpanExit:" __FILE__ ":" DIAL9_PP_TEXT(__LINE__) ":0";             \
+      }                                                                           \
+    };                                                                            \
+    static ::dial9::Symbol& dial9_span_name() {                                   \
+      static ::dial9::Symbol name{shown_name};                                    \
+      return name;                                                                \
+    }                                                                             \
+  }
+
+namespace dial9 {
+
+// A span's identity, for a parent that isn't the one around: work that another task does for it.
+struct span_parent {
+  std::uint64_t id = 0;
+};
+
+// The innermost open span of the running task (outside tasks: of this thread); id 0: none.
+inline span_parent current_span() noexcept { return {internal::span_current()}; }
+
+// One span, open from construction to destruction. Its time is active while its thread, or the task
+// that it was made in, runs; idle while that task is suspended. Neither copied nor moved: it lives where
+// the work lives (a coroutine's frame, a scope, an object of the task). It ends in the task that it
+// began in, or once that task runs no more. Inert if recording was off at its construction.
+// Cost: two events; nothing but a load and a branch while off (bench/span).
+template <class Kind>
+class span {
+ public:
+  using Fields = typename Kind::Fields;
+
+  // The parent is the span around it in the same task or thread.
+  explicit span(const Fields& fields = {}) noexcept : span(fields, span_parent{}) {}
+  span(const Fields& fields, span_parent parent) noexcept {
+    if (__builtin_expect(is_recording(), 0)) begin(fields, parent);
+  }
+  ~span() {
+    if (__builtin_expect(core_.id != 0, 0)) end();
+  }
+  span(const span&) = delete;
+  span& operator=(const span&) = delete;
+
+  // For span_parent of other work; 0 if not recorded.
+  span_parent as_parent() const noexcept { return {core_.id}; }
+
+  typename Kind::Late late{};
+
+ private:
+  void begin(const Fields& fields, span_parent parent) noexcept {
+    if (!internal::span_link(core_, parent.id)) return;
+    using Enter = internal::JoinedEvent<typename Kind::Enter, internal::SpanHead, internal::SpanName,
+                                        Fields>;
+    const std::uint64_t ns = internal::record_stamped(
+        Enter{internal::span_head(core_), {Kind::dial9_span_name()}, fields});
+    if (ns == 0) {
+      internal::span_unlink(core_);  // its enter was dropped, and counted: no exit alone
+      core_.id = 0;
+      return;
+    }
+    internal::span_entered(core_, ns);
+  }
+
+  void end() noexcept {
+    const bool completed = internal::span_unlink(core_);
+    if (!is_recording()) return;
+    const std::uint64_t ns = internal::now_ns();
+    using Exit = internal::JoinedEvent<typename Kind::Exit, internal::SpanHead, internal::SpanTimes,
+                                       typename Kind::Late>;
+    internal::record_at(
+        Exit{internal::span_head(core_), internal::span_times(core_, ns, completed), late}, ns);
+  }
+
+  internal::SpanCore core_;
+};
+
+}  // namespace dial9

@@ -56,13 +56,20 @@
 
 // What write_event() needs of an event struct: its fields' descriptions (closed by an empty one) and
 // a visitor over its values, both in the declared order.
-#define DIAL9_PP_MEMBERS(...)                                          \
-  DIAL9_PP_EACH(DIAL9_PP_FIELD, __VA_ARGS__)                           \
-  static constexpr ::dial9::internal::FieldSpec dial9_fields[] = {     \
-      DIAL9_PP_EACH(DIAL9_PP_DESCRIBE, __VA_ARGS__){}};                \
-  template <class Visitor>                                             \
+#define DIAL9_PP_UNPACK(...) __VA_ARGS__
+#define DIAL9_PP_EACH_IN(M, list) DIAL9_PP_EACH(M, DIAL9_PP_UNPACK list)
+#define DIAL9_PP_LATE_FIELD(type, field) ::dial9::optional<type> field;
+#define DIAL9_PP_LATE_DESCRIBE(type, field) \
+  ::dial9::internal::describe<::dial9::optional<type>>(#field),
+#define DIAL9_PP_MEMBERS(...) \
+  DIAL9_PP_MEMBERS_OF(DIAL9_PP_FIELD, DIAL9_PP_DESCRIBE, (__VA_ARGS__))
+#define DIAL9_PP_MEMBERS_OF(FIELD, DESCRIBE, list)                      \
+  DIAL9_PP_EACH_IN(FIELD, list)                                         \
+  static constexpr ::dial9::internal::FieldSpec dial9_fields[] = {      \
+      DIAL9_PP_EACH_IN(DESCRIBE, list){}};                              \
+  template <class Visitor>                                              \
   constexpr void dial9_visit([[maybe_unused]] Visitor& visitor) const { \
-    DIAL9_PP_EACH(DIAL9_PP_VISIT, __VA_ARGS__)                         \
+    DIAL9_PP_EACH_IN(DIAL9_PP_VISIT, list)                              \
   }
 
 #define DIAL9_PP_EVENT(...)                                              \

@@ -1,15 +1,92 @@
 // What every span has, whatever its fields: identity, parent, and the accounting of active and idle
-// time across polls. The runtime seam calls the two hooks. Spec: docs/spec/recorder.md, "Spans".
+// time across polls. Strongest property: a span that a task holds over a suspension is charged only
+// while that task runs, on whichever thread. Spec: docs/spec/recorder.md, "Spans".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "dial9/event.h"
 
 namespace dial9::internal {
 
-// The seam (src/recorder/runtime.cc) calls these as the outermost poll of `task` begins and ends on this
-// thread, with the stamp of that poll's event. Nothing to do for a task without open spans: one load.
+// The seam (src/recorder/runtime_polls.cc) calls these as a poll of `task` begins and ends on this
+// thread, with the stamp of that poll's event. A task without open spans costs one or two loads.
 void span_poll_start(std::uint64_t task, std::uint64_t now_ns) noexcept;
 void span_poll_end(std::uint64_t task, std::uint64_t now_ns) noexcept;
+
+// One open span; lies in the span object, at a fixed address. Touched by the thread that runs its task
+// only.
+struct SpanCore {
+  std::uint64_t id = 0;         // 0: not recorded
+  std::uint64_t parent_id = 0;  // 0: none
+  std::uint64_t task = 0;       // 0: belongs to the thread
+  SpanCore* outer = nullptr;    // the next one of the same task or thread
+  std::uint64_t entered_ns = 0;
+  std::uint64_t running_since_ns = 0;  // 0: suspended
+  std::uint64_t active_ns = 0;
+  std::uint64_t polls = 0;
+  int exceptions = 0;  // in flight at its begin
+};
+
+// The fields that both events of a span begin with.
+struct SpanHead {
+  DIAL9_PP_MEMBERS(SpanHead, (std::uint64_t, worker_id), (std::uint64_t, span_id),
+                   (::dial9::optional<std::uint64_t>, parent_span_id))
+};
+struct SpanName {
+  DIAL9_PP_MEMBERS(SpanName, (::dial9::interned, span_name))
+};
+struct SpanTimes {
+  DIAL9_PP_MEMBERS(SpanTimes, (::dial9::ns_u64, active_ns), (::dial9::ns_u64, idle_ns),
+                   (std::uint64_t, poll_count), (bool, completed))
+};
+
+// An event made of parts: the fields of A, then B, then C. `Name` gives dial9_name().
+template <std::size_t N>
+struct FieldList {
+  FieldSpec items[N];
+};
+template <class... Parts>
+constexpr auto join_fields() {
+  FieldList<(0 + ... + (sizeof(Parts::dial9_fields) / sizeof(FieldSpec) - 1)) + 1> list{};
+  std::size_t at = 0;
+  const auto add = [&](const FieldSpec* fields) {
+    for (; fields->name != nullptr; ++fields) list.items[at++] = *fields;
+  };
+  (add(Parts::dial9_fields), ...);
+  return list;
+}
+template <class Name, class A, class B, class C>
+struct JoinedEvent {
+  A a;
+  B b;
+  const C& c;
+
+  static constexpr auto kList = join_fields<A, B, C>();
+  static constexpr const auto& dial9_fields = kList.items;
+  static constexpr const char* dial9_name() { return Name::text(); }
+  template <class Visitor>
+  constexpr void dial9_visit(Visitor& visitor) const {
+    a.dial9_visit(visitor);
+    b.dial9_visit(visitor);
+    c.dial9_visit(visitor);
+  }
+};
+
+// Gives the span its id and its parent (`parent_id` 0: the innermost open span of the task or thread)
+// and links it. False: no room in the table of tasks with open spans; counted as a loss.
+bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept;
+// The enter event was recorded at `now_ns`: time runs.
+void span_entered(SpanCore& span, std::uint64_t now_ns) noexcept;
+// Takes the span out of its chain. True if it ends in the course of its work: its task or thread is
+// running it, and no exception has come up since its begin.
+bool span_unlink(SpanCore& span) noexcept;
+// The times up to `now_ns`.
+SpanTimes span_times(const SpanCore& span, std::uint64_t now_ns, bool completed) noexcept;
+SpanHead span_head(const SpanCore& span) noexcept;
+// The innermost open span of the running task, or of the thread outside tasks; 0: none.
+std::uint64_t span_current() noexcept;
 
 }  // namespace dial9::internal
