@@ -1,0 +1,68 @@
+// What differs between processors: register numbers, where a signal frame keeps the interrupted
+// registers, how a return address is cleaned, and how a word is loaded behind the sanitizers' backs
+// (a walk reads red zones and poisoned locals on purpose). Both descriptions compile everywhere, so
+// that the walk's logic for one is tested on the other; only the loads are native.
+// Specs: System V ABI AMD64 3.6.2; DWARF for the Arm 64-bit Architecture, 4.1.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace dial9::unwind {
+
+// The part of a processor's description that the table parser needs, as data.
+struct RegisterNumbers {
+  unsigned sp;
+  unsigned fp;
+  unsigned ra;  // the return address column
+};
+
+// Where a signal frame keeps one register: bytes from the stack pointer at the trampoline.
+struct SavedRegister {
+  unsigned number;
+  unsigned offset_bytes;
+};
+
+struct X86_64 {
+  static constexpr RegisterNumbers kNumbers{.sp = 7, .fp = 6, .ra = 16};
+  static constexpr unsigned kPc = 16;
+  static constexpr std::uint64_t kCallBytes = 8;  // a call pushes the return address
+  static constexpr std::uint64_t kStackAlign = 8;
+  // mov $15,%rax; syscall: a signal trampoline without unwind table.
+  static constexpr std::array<std::uint8_t, 9> kTrampoline{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+  // The trampoline's sp points at the ucontext; its registers start 40 bytes in.
+  static constexpr std::array<SavedRegister, 17> kSignalFrame{{
+      {8, 40}, {9, 48}, {10, 56}, {11, 64}, {12, 72}, {13, 80}, {14, 88}, {15, 96}, {5, 104},
+      {4, 112}, {6, 120}, {3, 128}, {1, 136}, {0, 144}, {2, 152}, {7, 160}, {16, 168}}};
+
+  static std::uint64_t code_address(std::uint64_t ra) { return ra; }
+  static std::uint64_t load_word(std::uint64_t address) {
+    std::uint64_t value;
+    asm volatile("movq (%1), %0" : "=r"(value) : "r"(address) : "memory");
+    return value;
+  }
+};
+
+struct Aarch64 {
+  static constexpr RegisterNumbers kNumbers{.sp = 31, .fp = 29, .ra = 30};
+  static constexpr unsigned kPc = 32;
+  static constexpr std::uint64_t kCallBytes = 0;  // a call sets x30
+  static constexpr std::uint64_t kStackAlign = 8;
+  // mov x8, #139; svc #0
+  static constexpr std::array<std::uint8_t, 8> kTrampoline{0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
+  // siginfo (128 bytes), then the ucontext, whose mcontext starts 176 bytes in with fault_address.
+  static constexpr std::array<SavedRegister, 4> kSignalFrame{{
+      {29, 128 + 176 + 8 + 29 * 8}, {30, 128 + 176 + 8 + 30 * 8}, {31, 128 + 176 + 8 + 31 * 8},
+      {32, 128 + 176 + 8 + 32 * 8}}};
+
+  // Drops a pointer authentication code: user addresses have 48 bits.
+  static std::uint64_t code_address(std::uint64_t ra) { return ra & 0x0000'ffff'ffff'ffff; }
+  static std::uint64_t load_word(std::uint64_t address) {
+    std::uint64_t value;
+    asm volatile("ldr %0, [%1]" : "=r"(value) : "r"(address) : "memory");
+    return value;
+  }
+};
+
+}  // namespace dial9::unwind

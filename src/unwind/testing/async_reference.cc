@@ -1,0 +1,184 @@
+// See async_reference.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/testing/async_reference.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <thread>
+
+namespace dial9::unwind::testing {
+namespace {
+
+constexpr std::size_t kMaxFrames = 4096;
+constexpr long kIntervalNs = 200'000;
+
+struct Stack {
+  std::array<std::uint64_t, kMaxFrames> frames;
+  std::size_t count = 0;
+};
+
+// Written by the handler on the one sampled thread; read after the timer is gone.
+struct State {
+  Options options;
+  std::atomic<bool> is_on{false};
+  std::atomic<std::uint32_t> samples{0};
+  std::uint32_t equal = 0;
+  std::uint32_t whole = 0;
+  std::uint32_t deepest = 0;
+  Stack ours;
+  Stack reference;
+  Stack different_ours;
+  Stack different_reference;
+  StopReason different_stop = StopReason::kEndOfStack;
+  bool has_difference = false;
+};
+State g_state;
+
+_Unwind_Reason_Code add_frame(_Unwind_Context* context, void* data) {
+  auto& stack = *static_cast<Stack*>(data);
+  if (stack.count == stack.frames.size()) {
+    return _URC_END_OF_STACK;
+  }
+  stack.frames[stack.count++] = _Unwind_GetIP(context);
+  return _URC_NO_REASON;
+}
+
+// libgcc's frames from the interrupted one on; without the 0 that it reports beyond the last.
+void walk_reference(std::uint64_t pc, Stack& stack) {
+  stack.count = 0;
+  _Unwind_Backtrace(add_frame, &stack);
+  auto* const end = stack.frames.data() + stack.count;
+  auto* const begin = std::find(stack.frames.data(), end, pc);
+  std::copy(begin, end, stack.frames.data());
+  stack.count = static_cast<std::size_t>(end - begin);
+  while (stack.count > 0 && stack.frames[stack.count - 1] == 0) {
+    --stack.count;
+  }
+}
+
+void on_timer(int, siginfo_t*, void* context) {
+  if (g_state.is_on.load(std::memory_order_relaxed)) {
+    compare_here(static_cast<const ucontext_t*>(context), g_state.options);
+  }
+}
+
+std::string describe(std::uint64_t pc) {
+  Dl_info info{};
+  if (dladdr(std::bit_cast<void*>(pc), &info) == 0 || info.dli_fname == nullptr) {
+    return "?";
+  }
+  std::array<char, 256> text;
+  const char* const file = std::strrchr(info.dli_fname, '/');
+  std::snprintf(text.data(), text.size(), "%s+0x%lx (%s)", file == nullptr ? info.dli_fname : file + 1,
+                static_cast<unsigned long>(pc - std::bit_cast<std::uint64_t>(info.dli_fbase)),
+                info.dli_sname == nullptr ? "?" : info.dli_sname);
+  return text.data();
+}
+
+std::string describe(const Stack& stack) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(stack.count, 40); ++i) {
+    text += "\n    " + describe(stack.frames[i]);
+  }
+  return text;
+}
+
+Comparison result() {
+  Comparison comparison{g_state.samples.load(), g_state.equal, g_state.whole, g_state.deepest, {}};
+  if (g_state.has_difference) {
+    comparison.first_difference =
+        "ours, stop " + std::to_string(static_cast<int>(g_state.different_stop)) + ":" +
+        describe(g_state.different_ours) + "\nlibgcc:" + describe(g_state.different_reference);
+  }
+  return comparison;
+}
+
+void reset(const Options& options) {
+  g_state.options = options;
+  g_state.samples = 0;
+  g_state.equal = g_state.whole = g_state.deepest = 0;
+  g_state.has_difference = false;
+}
+
+}  // namespace
+
+void compare_here(const ucontext_t* context, const Options& options) {
+  State& state = g_state;
+  const Result result = unwind(context, state.ours.frames, options);
+  state.ours.count = result.count;
+  walk_reference(state.ours.frames[0], state.reference);
+  const auto frames = [](const Stack& stack) { return std::span(stack.frames.data(), stack.count); };
+  const bool equal = std::ranges::equal(frames(state.ours), frames(state.reference));
+  state.equal += equal;
+  state.whole += !result.truncated();
+  state.deepest = std::max(state.deepest, result.count);
+  if ((!equal || result.truncated()) && !state.has_difference) {
+    state.has_difference = true;
+    state.different_stop = result.stop;
+    state.different_ours = state.ours;
+    state.different_reference = state.reference;
+  }
+  state.samples.fetch_add(1, std::memory_order_relaxed);
+}
+
+Comparison sample_here(std::uint32_t samples, const std::function<void()>& work,
+                       const Options& options) {
+  prepare();
+  reset(options);
+  walk_reference(0, g_state.reference);  // libgcc's own first-call work, outside the handler
+  work();                                // what the workload sets up once
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_sigaction = on_timer;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigaction(SIGPROF, &action, &before);
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = SIGPROF;
+  event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+  timer_t timer{};
+  timer_create(CLOCK_MONOTONIC, &event, &timer);
+  g_state.is_on = true;
+  const itimerspec interval{{0, kIntervalNs}, {0, kIntervalNs}};
+  timer_settime(timer, 0, &interval, nullptr);
+  while (g_state.samples.load(std::memory_order_relaxed) < samples) {
+    work();
+  }
+  g_state.is_on = false;
+  timer_delete(timer);
+  if (before.sa_handler == SIG_DFL) {
+    before.sa_handler = SIG_IGN;  // a last signal may still be on its way
+  }
+  sigaction(SIGPROF, &before, nullptr);
+  return result();
+}
+
+Comparison sample_while(std::uint32_t samples, const std::function<void()>& work,
+                        const Options& options) {
+  Comparison comparison;
+  std::thread([&] { comparison = sample_here(samples, work, options); }).join();
+  return comparison;
+}
+
+bool signals_are_asynchronous() {
+#if defined(__SANITIZE_THREAD__)
+  return false;
+#elif defined(__has_feature)
+  return !__has_feature(thread_sanitizer);
+#else
+  return true;
+#endif
+}
+
+}  // namespace dial9::unwind::testing
