@@ -35,7 +35,7 @@ function setUp(most: number) {
       new Promise<void>((finish, fail) => started.push({ key, signal, finish, fail })),
   });
   const keys = () => started.map((entry) => entry.key);
-  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  const settled = () => new Promise((resolve) => setTimeout(resolve));
   return { timers, errors, started, queue, job, keys, settled };
 }
 

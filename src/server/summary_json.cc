@@ -1,0 +1,191 @@
+// See summary_json.h.
+// Strongest property: unknown is null.
+// Spec: docs/spec/http_api.md, "Summary", "Findings".
+// SPDX-License-Identifier: Apache-2.0
+#include "server/summary_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace dial9::server {
+namespace {
+
+using nlohmann::json;
+constexpr std::size_t kMaxAnchors = 256;
+constexpr std::size_t kMaxLosses = 4096;
+constexpr std::size_t kMaxFindings = 1000;
+constexpr std::size_t kMaxTypes = 1000;
+constexpr std::size_t kMaxFiles = 1000;
+
+json text_or_null(std::string_view text) { return text.empty() ? json() : json(text); }
+
+json anchors_json(const Run& run) {
+  const auto& anchors = run.trace().anchors;
+  const std::size_t step = (anchors.size() + kMaxAnchors - 1) / kMaxAnchors;
+  json out = json::array();
+  for (std::size_t i = 0; i < anchors.size(); i += std::max<std::size_t>(step, 1)) {
+    out.push_back({{"at_ns", run.relative(anchors[i].monotonic_ns)},
+                   {"realtime_ns", std::to_string(anchors[i].realtime_ns)}});
+  }
+  return out;
+}
+
+json workers_json(const Run& run) {
+  const auto& trace = run.trace();
+  json out = json::array();
+  for (std::uint32_t i = 0; i < trace.lanes.size(); ++i) {
+    const auto& lane = trace.lanes[i];
+    out.push_back({{"lane", i},
+                   {"worker", lane.worker},
+                   {"name", lane_name(trace, i)},
+                   {"runtime", text_or_null(trace.names.text(lane.runtime))},
+                   {"tid", lane.tid == 0 ? json() : json(lane.tid)},
+                   {"polls", lane.polls.size()},
+                   {"busy_ns", lane.busy_ns},
+                   {"parked_ns", lane.parks.empty() ? json() : json(lane.parked_ns)}});
+  }
+  return out;
+}
+
+json custom_json(const Run& run) {
+  const auto& trace = run.trace();
+  json out = json::array();
+  for (const auto& table : trace.custom) {
+    if (!table.has_timestamp || table.size() == 0) continue;
+    json fields = json::array();
+    for (const auto& field : table.fields) {
+      fields.push_back({{"name", trace.names.text(field.name)},
+                        {"unit", text_or_null(trace.names.text(field.unit))},
+                        {"kind", text_or_null(trace.names.text(field.kind))}});
+    }
+    const auto name = trace.names.text(table.name);
+    const auto same = std::ranges::find_if(out, [&](const json& row) { return row["type"] == name; });
+    if (same == out.end()) {
+      out.push_back({{"type", name}, {"count", table.size()}, {"fields", std::move(fields)}});
+    } else {  // writers that disagreed about the fields: one row for the reader
+      (*same)["count"] = (*same)["count"].get<std::uint64_t>() + table.size();
+    }
+  }
+  return out;
+}
+
+std::string_view kind_text(analysis::Series::Kind kind) {
+  switch (kind) {
+    case analysis::Series::Kind::kQueueDepth: return "depth";
+    case analysis::Series::Kind::kAliveTasks: return "tasks";
+    case analysis::Series::Kind::kResidentBytes: return "bytes";
+  }
+  return "depth";
+}
+
+json truncated_json(const analysis::Trace& trace) {
+  if (!trace.is_truncated()) return {};
+  for (const auto& input : trace.inputs) {
+    if (!input.error) continue;
+    const bool has_offset = input.error->offset != kNoOffset;
+    return {{"message", input.name + ": " + input.error->message},
+            {"offset", has_offset ? json(input.error->offset) : json()}};
+  }
+  return {{"message", "only the first part was loaded: the server's memory bound was reached; "
+                      "start it with a larger --memory-mb"},
+          {"offset", nullptr}};
+}
+
+json files_json(const analysis::Trace& trace) {
+  json out = json::array();
+  for (const auto& input : trace.inputs) {
+    if (out.size() == kMaxFiles) break;
+    out.push_back({{"name", input.name},
+                   {"bytes", input.bytes},
+                   {"events", input.events},
+                   {"error", input.error ? json(input.error->message) : json()}});
+  }
+  return out;
+}
+
+json loss_json(const Run& run) {
+  json out = json::array();
+  for (const auto& loss : run.trace().loss) {
+    if (out.size() == kMaxLosses) break;
+    out.push_back({{"cause", run.trace().names.text(loss.cause)},
+                   {"count", loss.count},
+                   {"first_ns", run.relative(loss.first_ns)},
+                   {"last_ns", run.relative(loss.last_ns)}});
+  }
+  return out;
+}
+
+}  // namespace
+
+json moment_json(const Run& run, std::uint64_t at_ns) {
+  const auto at = run.known_relative(at_ns);
+  return at ? json(*at) : json();
+}
+
+json duration_json(std::uint64_t ns) { return ns == analysis::kUnknownNs ? json() : json(ns); }
+
+json summary_json(const Run& run) {
+  const auto& trace = run.trace();
+  json types = json::array();
+  for (const auto& type : trace.by_type) {
+    if (types.size() == kMaxTypes) break;
+    types.push_back({{"type", trace.names.text(type.name)}, {"count", type.count}});
+  }
+  json metadata = json::object();
+  for (const auto& entry : trace.metadata) metadata[entry.key] = entry.value;
+  json queues = json::array();
+  for (std::size_t i = 0; i < trace.series.size(); ++i) {
+    queues.push_back({{"series", i},
+                      {"name", trace.names.text(trace.series[i].name)},
+                      {"kind", kind_text(trace.series[i].kind)}});
+  }
+  return {{"name", run.name()},
+          {"generation", run.generation()},
+          {"origin_ns", std::to_string(trace.begin_ns)},
+          {"duration_ns", trace.duration_ns()},
+          {"anchors", anchors_json(run)},
+          {"anchors_total", trace.anchors.size()},
+          {"events", trace.events},
+          {"by_type", std::move(types)},
+          {"workers", workers_json(run)},
+          {"tasks", trace.tasks.size()},
+          {"polls", trace.polls.size()},
+          {"spans", trace.spans.size()},
+          {"span_rows", trace.span_rows},
+          {"metadata", std::move(metadata)},
+          {"truncated", truncated_json(trace)},
+          {"files", files_json(trace)},
+          {"loss", loss_json(run)},
+          {"loss_total", trace.lost_events()},
+          {"inversions", trace.inversions},
+          {"custom", custom_json(run)},
+          {"queues", std::move(queues)}};
+}
+
+json findings_json(const Run& run) {
+  json out = json::array();
+  const auto index_or_null = [](std::uint32_t index) {
+    return index == analysis::kNoIndex ? json() : json(index);
+  };
+  for (const auto& finding : run.findings()) {
+    if (out.size() == kMaxFindings) break;
+    const bool has_task = finding.task != analysis::kNoIndex;
+    out.push_back({{"kind", analysis::to_string(finding.kind)},
+                   {"severity", analysis::to_string(finding.severity)},
+                   {"message", finding.message},
+                   {"count", finding.count},
+                   {"worst_ns", duration_json(finding.worst_ns)},
+                   {"at_ns", moment_json(run, finding.at_ns)},
+                   {"end_ns", moment_json(run, finding.end_ns)},
+                   {"lane", index_or_null(finding.lane)},
+                   {"task", has_task ? json(std::to_string(run.trace().tasks.id[finding.task])) : json()},
+                   {"poll", index_or_null(finding.poll)},
+                   {"span", index_or_null(finding.span)},
+                   {"where", text_or_null(finding.where)},
+                   {"evidence", finding.evidence},
+                   {"next", text_or_null(finding.next)}});
+  }
+  return {{"findings", std::move(out)}, {"total", run.findings().size()}};
+}
+
+}  // namespace dial9::server

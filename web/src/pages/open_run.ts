@@ -1,0 +1,59 @@
+// Opens a run: asks for it, shows how far the server is, lets the user give up, and ends with the
+// summary. Opening again what is open costs one request.
+// SPDX-License-Identifier: Apache-2.0
+import { h, replaceChildren } from '../base/dom';
+import { formatBytes, formatCount } from '../base/format';
+import type { Client } from '../protocol/client';
+import type { RunStatus, Summary } from '../protocol/types';
+
+const POLL_MS = 120;
+
+export async function openRun(
+  root: HTMLElement,
+  client: Client,
+  run: string,
+  signal: AbortSignal,
+): Promise<Summary> {
+  document.title = `dial9: ${run}`;
+  const bar = h('progress', { 'aria-label': 'read so far' });
+  const text = h('p', { role: 'status' }, 'Asking the server…');
+  const cancel = h('button', { on: { click: () => void giveUp(client, run) } }, 'Cancel');
+  replaceChildren(
+    root,
+    h('main', { class: 'center' }, h('h1', {}, `Opening ${run}`), bar, text, cancel),
+  );
+  let status = await client.open(run);
+  while (status.state === 'loading') {
+    showProgress(bar, text, status);
+    await pause(POLL_MS, signal);
+    status = await client.status(run, signal);
+  }
+  if (status.state !== 'ready') {
+    throw new Error(status.error ?? 'Opening this run was cancelled.');
+  }
+  return client.summary(run, signal);
+}
+
+async function giveUp(client: Client, run: string): Promise<void> {
+  await client.close(run).catch(() => undefined);
+  location.hash = '';
+}
+
+function showProgress(bar: HTMLProgressElement, text: HTMLElement, status: RunStatus): void {
+  if (status.bytes_total > 0) {
+    bar.max = status.bytes_total;
+    bar.value = Math.min(status.bytes_done, status.bytes_total);
+  }
+  const size = `${formatBytes(status.bytes_done)} of ${formatBytes(status.bytes_total)}`;
+  text.textContent = `${size}, ${formatCount(status.events)} events`;
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      reject(new DOMException('left the page', 'AbortError'));
+    });
+  });
+}

@@ -1,0 +1,103 @@
+// What lies over the rows: times in which events were lost (hatched), the bounds of the trace, the
+// measured range, the selected slice, the pointer's line. Pure.
+// SPDX-License-Identifier: Apache-2.0
+import { formatDuration } from '../base/format';
+import type { Loss } from '../protocol/types';
+import { font, type Frame, placeOf } from './frame';
+
+/** Diagonal lines over [left, right): loss is never shown by colour alone. */
+export function drawHatch(frame: Frame, left: number, right: number, top: number, bottom: number): void {
+  const { ctx, palette, ratio } = frame;
+  const from = Math.max(left, 0);
+  const to = Math.min(right, frame.width);
+  if (to <= from) return;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(from, top, to - from, bottom - top);
+  ctx.clip();
+  ctx.strokeStyle = palette.loss.css;
+  ctx.globalAlpha = 0.55;
+  ctx.lineWidth = ratio;
+  const gap = 7 * ratio;
+  ctx.beginPath();
+  const height = bottom - top;
+  for (let x = Math.floor((from - height) / gap) * gap; x < to; x += gap) {
+    ctx.moveTo(x, bottom);
+    ctx.lineTo(x + height, top);
+  }
+  ctx.stroke();
+  ctx.restore();
+}
+
+export function drawLoss(frame: Frame, losses: readonly Loss[]): void {
+  for (const loss of losses) {
+    const left = placeOf(frame, loss.first_ns);
+    const right = Math.max(placeOf(frame, loss.last_ns), left + 4 * frame.ratio);
+    if (right >= 0 && left <= frame.width) drawHatch(frame, left, right, 0, frame.height);
+  }
+}
+
+/** Shades what lies before the trace's first and after its last record. */
+export function drawBounds(frame: Frame, durationNs: number): void {
+  frame.ctx.fillStyle = frame.palette.shade;
+  const start = placeOf(frame, 0);
+  const end = placeOf(frame, durationNs);
+  if (start > 0) frame.ctx.fillRect(0, 0, start, frame.height);
+  if (end < frame.width) frame.ctx.fillRect(end, 0, frame.width - end, frame.height);
+}
+
+export function drawRange(frame: Frame, range: readonly [number, number]): void {
+  const { ctx, palette, ratio } = frame;
+  const left = placeOf(frame, range[0]);
+  const right = placeOf(frame, range[1]);
+  ctx.fillStyle = palette.selection.css;
+  ctx.globalAlpha = 0.14;
+  ctx.fillRect(left, 0, right - left, frame.height);
+  ctx.globalAlpha = 1;
+  ctx.fillRect(left, 0, ratio, frame.height);
+  ctx.fillRect(right - ratio, 0, ratio, frame.height);
+  const text = formatDuration(range[1] - range[0]);
+  ctx.font = font(frame, 11, 600);
+  ctx.textBaseline = 'top';
+  const width = ctx.measureText(text).width + 10 * ratio;
+  const middle = (Math.max(left, 0) + Math.min(right, frame.width)) / 2 - width / 2;
+  const x = Math.min(Math.max(middle, 0), frame.width - width);
+  ctx.fillRect(x, 2 * ratio, width, 18 * ratio);
+  ctx.fillStyle = palette.bg.css;
+  ctx.fillText(text, x + 5 * ratio, 5 * ratio);
+}
+
+/** A frame around [start, end] of a row. */
+export function drawMark(frame: Frame, start: number, end: number, top: number, height: number): void {
+  const { ctx, palette, ratio } = frame;
+  const left = Math.max(placeOf(frame, start), -4 * ratio);
+  const right = Math.min(placeOf(frame, end), frame.width + 4 * ratio);
+  ctx.strokeStyle = palette.selection.css;
+  ctx.lineWidth = 2 * ratio;
+  const least = 4 * ratio;
+  const width = Math.max(right - left, least);
+  const x = right - left < least ? (left + right - least) / 2 : left;
+  ctx.strokeRect(x - ratio, top + ratio, width + 2 * ratio, height - 2 * ratio);
+}
+
+export function drawPointerLine(frame: Frame, x: number): void {
+  frame.ctx.fillStyle = frame.palette.textSoft.css;
+  frame.ctx.globalAlpha = 0.6;
+  frame.ctx.fillRect(Math.round(x), 0, frame.ratio, frame.height);
+  frame.ctx.globalAlpha = 1;
+}
+
+/** Wakes of the selected task: a small triangle above the row. */
+export function drawWakes(frame: Frame, moments: readonly number[], top: number): void {
+  const { ctx, ratio, palette } = frame;
+  ctx.fillStyle = palette.selection.css;
+  for (const at of moments) {
+    const x = placeOf(frame, at);
+    if (x < -4 * ratio || x > frame.width + 4 * ratio) continue;
+    ctx.beginPath();
+    ctx.moveTo(x - 3 * ratio, top);
+    ctx.lineTo(x + 3 * ratio, top);
+    ctx.lineTo(x, top + 5 * ratio);
+    ctx.fill();
+  }
+}

@@ -1,0 +1,173 @@
+// A queue's depth over time: a step line with its range filled, on a scale of its own that starts at
+// zero; and the markers and values of custom events. Pure.
+// SPDX-License-Identifier: Apache-2.0
+import { formatCount } from '../base/format';
+import { binNs, type TileId, tileStart } from '../model/tiles';
+import type { EventTile, QueueTile } from '../model/tracks';
+import type { Placed } from '../store/tile_store';
+import { type Box, background, font, type Frame, placeOf, tilePlace } from './frame';
+
+export interface QueueSlot {
+  slot: TileId;
+  placed: Placed<QueueTile> | null;
+}
+
+/** The points of one series in view order: pixel, least, most and last value. */
+interface Point {
+  x: number;
+  min: number;
+  max: number;
+  last: number;
+}
+
+function pointsOf(frame: Frame, slots: QueueSlot[], series: number): { points: Point[]; carry: number } {
+  const points: Point[] = [];
+  let carry = Number.NaN;
+  for (const { slot, placed } of slots) {
+    if (!placed) continue;
+    const { tile, id } = placed;
+    const { from, to } = tilePlace(frame, id, slot);
+    if (points.length === 0 && Number.isNaN(carry)) carry = tile.carry[series] ?? Number.NaN;
+    for (let i = 0; i < tile.series.length; i += 1) {
+      if (tile.series[i] !== series) continue;
+      const x = placeOf(frame, tileStart(id) + (tile.bin[i] ?? 0) * binNs(id.level));
+      const last = tile.last[i] ?? 0;
+      if (x < from) carry = last;
+      if (x < from - 1 || x > to) continue;
+      points.push({ x, min: tile.min[i] ?? 0, max: tile.max[i] ?? 0, last });
+    }
+  }
+  return { points, carry };
+}
+
+/** Draws the row and returns the top of its scale. `atX`: where the pointer is, or null. */
+export function drawQueue(frame: Frame, box: Box, slots: QueueSlot[], series: number): number {
+  const { ctx, palette, ratio } = frame;
+  background(frame, box);
+  const { points, carry } = pointsOf(frame, slots, series);
+  let most = Number.isNaN(carry) ? 0 : carry;
+  for (const point of points) most = Math.max(most, point.max);
+  const scale = niceTop(most);
+  const bottom = box.top + box.height - 2 * ratio;
+  const room = box.height - 6 * ratio;
+  const yOf = (value: number) => bottom - (value / scale) * room;
+  let last = carry;
+  let x = 0;
+  const step = (to: number, value: number) => {
+    if (Number.isNaN(value) || to <= x) return;
+    ctx.fillStyle = palette.queueFill.css;
+    ctx.fillRect(x, yOf(value), to - x, bottom - yOf(value));
+    ctx.fillStyle = palette.queue.css;
+    ctx.fillRect(x, yOf(value) - ratio / 2, to - x, ratio);
+  };
+  for (const point of points) {
+    step(point.x, last);
+    x = Math.max(point.x, x);
+    ctx.fillStyle = palette.queue.css;
+    const top = yOf(point.max);
+    ctx.fillRect(point.x, top - ratio / 2, ratio, Math.max(yOf(point.min) - top, ratio));
+    last = point.last;
+  }
+  step(frame.width, last);
+  ctx.fillStyle = palette.textSoft.css;
+  ctx.font = font(frame, 9);
+  ctx.textBaseline = 'top';
+  ctx.fillText(formatCount(scale), 3 * ratio, box.top + 2 * ratio);
+  return scale;
+}
+
+/** The least of 1, 2, 5 × 10^n that isn't below `most`. */
+export function niceTop(most: number): number {
+  if (most <= 1) return 1;
+  const power = 10 ** Math.floor(Math.log10(most));
+  for (const digit of [1, 2, 5]) if (digit * power >= most) return digit * power;
+  return 10 * power;
+}
+
+/** The value that holds at a moment, with the range of its bin, or null where it isn't known. */
+export function valueAt(slots: QueueSlot[], series: number, moment: number) {
+  let found: { min: number; max: number; last: number; at: number | null } | null = null;
+  for (const { placed } of slots) {
+    if (!placed) continue;
+    const { tile, id } = placed;
+    if (tileStart(id) > moment) break;
+    const carry = tile.carry[series] ?? Number.NaN;
+    if (!found && !Number.isNaN(carry)) found = { min: carry, max: carry, last: carry, at: null };
+    for (let i = 0; i < tile.series.length; i += 1) {
+      if (tile.series[i] !== series) continue;
+      const at = tileStart(id) + (tile.bin[i] ?? 0) * binNs(id.level);
+      if (at > moment) continue;
+      found = { min: tile.min[i] ?? 0, max: tile.max[i] ?? 0, last: tile.last[i] ?? 0, at };
+    }
+  }
+  return found;
+}
+
+export interface EventSlot {
+  slot: TileId;
+  placed: Placed<EventTile> | null;
+}
+
+/** Markers of one custom type: a tick each, or bars where there are more than pixels. */
+export function drawCustom(frame: Frame, box: Box, slots: EventSlot[], selected: number | null): void {
+  const { ctx, palette, ratio } = frame;
+  background(frame, box);
+  const top = box.top + 4 * ratio;
+  const height = box.height - 8 * ratio;
+  for (const { slot, placed } of slots) {
+    if (!placed) continue;
+    const { tile, id } = placed;
+    const { x0, binPx, from, to } = tilePlace(frame, id, slot);
+    if (to <= from) continue;
+    ctx.fillStyle = palette.custom.css;
+    for (let i = 0; i < tile.time.length; i += 1) {
+      const x = Math.round(placeOf(frame, tile.time[i] ?? 0));
+      if (x < from || x >= to) continue;
+      if (tile.index[i] === selected) {
+        ctx.fillStyle = palette.selection.css;
+        ctx.fillRect(x - 2 * ratio, top - 2 * ratio, 5 * ratio, height + 4 * ratio);
+        ctx.fillStyle = palette.custom.css;
+      } else ctx.fillRect(x - ratio / 2, top, Math.max(ratio, 1.5), height);
+    }
+    for (let i = 0; i < tile.bin.length; i += 1) {
+      const left = x0 + (tile.bin[i] ?? 0) * binPx;
+      if (left < from - binPx || left > to) continue;
+      const share = Math.min(0.35 + 0.65 * (Math.log10(1 + (tile.n[i] ?? 0)) / 3), 1);
+      ctx.fillRect(left, top + height * (1 - share), Math.max(binPx, 1), height * share);
+    }
+  }
+}
+
+export interface EventHit {
+  index: number;
+  at: number;
+  value: number | null;
+  /** how many events the bin holds; 1 for an exact one */
+  count: number;
+}
+
+/** The event nearest to a moment within the slack. */
+export function hitEvent(slots: EventSlot[], moment: number, slackNs: number): EventHit | null {
+  let best: EventHit | null = null;
+  let distance = slackNs;
+  for (const { placed } of slots) {
+    if (!placed) continue;
+    const { tile, id } = placed;
+    for (let i = 0; i < tile.time.length; i += 1) {
+      const away = Math.abs((tile.time[i] ?? 0) - moment);
+      if (away > distance) continue;
+      distance = away;
+      const value = tile.value[i] ?? Number.NaN;
+      const shown = Number.isNaN(value) ? null : value;
+      best = { index: tile.index[i] ?? 0, at: tile.time[i] ?? 0, value: shown, count: 1 };
+    }
+    for (let i = 0; i < tile.bin.length; i += 1) {
+      const at = tileStart(id) + (tile.bin[i] ?? 0) * binNs(id.level);
+      const away = moment < at ? at - moment : Math.max(moment - at - binNs(id.level), 0);
+      if (away > distance) continue;
+      distance = away;
+      best = { index: tile.maxidx[i] ?? 0, at, value: null, count: tile.n[i] ?? 0 };
+    }
+  }
+  return best;
+}

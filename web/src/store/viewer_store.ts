@@ -1,0 +1,162 @@
+// The state of an open run that the page's parts share: what is on screen, what is selected, what the
+// panels show. Every change goes through here, so that the URL and all panels follow.
+// SPDX-License-Identifier: Apache-2.0
+import { Signal } from '../base/signal';
+import { type Layout, layOut } from '../model/layout';
+import { EMPTY, type Panel, type Selection, type UrlState } from '../model/url_state';
+import { fitAll, fitRange, reveal, type View } from '../model/view';
+import { WallClock } from '../model/wall';
+import type { Client } from '../protocol/client';
+import type { Finding, FindingList, Summary, TaskLife } from '../protocol/types';
+
+export interface Mark {
+  lane: number | null;
+  /** row of the spans or of the custom events where the mark isn't on a lane */
+  start: number;
+  end: number;
+}
+
+/** How much room is left on both sides of what one jumps to, as a share of its length. */
+const JUMP_MARGIN = 2;
+const LEAST_JUMP_NS = 20_000;
+
+export class ViewerStore {
+  readonly clock: WallClock;
+  readonly view: Signal<View>;
+  readonly selection = new Signal<Selection | null>(null);
+  readonly mark = new Signal<Mark | null>(null);
+  readonly task = new Signal<string | null>(null);
+  readonly taskLife = new Signal<TaskLife | null>(null);
+  readonly range = new Signal<[number, number] | null>(null);
+  readonly panel = new Signal<Panel>('findings');
+  readonly finding = new Signal<number | null>(null);
+  readonly findings = new Signal<FindingList | null>(null);
+  readonly folded = new Signal<string[]>([]);
+  readonly layout: Signal<Layout>;
+  readonly scroll = new Signal(0);
+  /** the lane that the keyboard stands on */
+  readonly focusLane = new Signal<number | null>(null);
+  readonly problem = new Signal<string | null>(null);
+  private rest: [string, string][] = [];
+  private readonly history: View[] = [];
+
+  constructor(
+    readonly client: Client,
+    readonly run: string,
+    readonly summary: Summary,
+  ) {
+    this.clock = new WallClock(summary.anchors);
+    this.view = new Signal(fitAll(summary.duration_ns));
+    this.layout = new Signal(layOut(summary, []));
+  }
+
+  get durationNs(): number {
+    return this.summary.duration_ns;
+  }
+
+  /** Changes the view by a jump, which Backspace undoes. */
+  jump(view: View): void {
+    this.history.push(this.view.value);
+    if (this.history.length > 100) this.history.shift();
+    this.view.set(view);
+  }
+
+  back(): void {
+    const view = this.history.pop();
+    if (view) this.view.set(view);
+  }
+
+  fit(): void {
+    this.jump(fitAll(this.durationNs));
+  }
+
+  /** Shows [start, end] with room around it, never more than a finding's surroundings. */
+  show(start: number, end: number): void {
+    const length = Math.max(end - start, LEAST_JUMP_NS);
+    const middle = (start + end) / 2;
+    const [from, to] = [middle - length / 2, middle + length / 2];
+    this.jump(fitRange(from, to, JUMP_MARGIN, this.durationNs));
+  }
+
+  /** Moves, without a zoom, so that a moment is in sight. */
+  reveal(at: number): void {
+    const view = reveal(this.view.value, at, this.durationNs);
+    if (view !== this.view.value) this.jump(view);
+  }
+
+  select(selection: Selection | null, mark: Mark | null): void {
+    this.mark.set(mark);
+    this.selection.set(selection);
+    if (selection) this.panel.set('details');
+  }
+
+  selectTask(task: string | null): void {
+    if (task !== this.task.value) this.taskLife.set(null);
+    this.task.set(task);
+    if (task !== null) this.panel.set('task');
+    else if (this.panel.value === 'task') this.panel.set('findings');
+  }
+
+  toggleFold(kind: string): void {
+    const folded = this.folded.value;
+    this.setFolded(
+      folded.includes(kind) ? folded.filter((name) => name !== kind) : [...folded, kind],
+    );
+  }
+
+  private setFolded(folded: string[]): void {
+    this.folded.set(folded);
+    this.layout.set(layOut(this.summary, folded));
+  }
+
+  /** Jumps to the nth finding: its place, its task, its poll. */
+  openFinding(index: number): void {
+    const finding = this.findings.value?.findings[index];
+    if (!finding) return;
+    this.finding.set(index);
+    if (finding.at_ns !== null) this.goToFinding(finding, finding.at_ns);
+    if (finding.task !== null) this.selectTask(finding.task);
+    this.panel.set('findings');
+  }
+
+  private goToFinding(finding: Finding, at: number): void {
+    const end = finding.end_ns ?? at + (finding.worst_ns ?? 0);
+    this.show(at, Math.max(end, at));
+    this.focusLane.set(finding.lane);
+    const selection = finding.poll === null ? null : { what: 'polls' as const, index: finding.poll };
+    this.select(selection, { lane: finding.lane, start: at, end: Math.max(end, at) });
+  }
+
+  toUrl(): UrlState {
+    const view = this.view.value;
+    const whole = fitAll(this.durationNs);
+    const isWhole = view.start === whole.start && view.end === whole.end;
+    return {
+      run: this.run,
+      start: isWhole ? null : view.start,
+      end: isWhole ? null : view.end,
+      task: this.task.value,
+      selection: this.selection.value,
+      panel: this.panel.value === 'findings' ? null : this.panel.value,
+      range: this.range.value,
+      folded: this.folded.value,
+      scroll: this.scroll.value || null,
+      finding: this.finding.value,
+      rest: this.rest,
+    };
+  }
+
+  fromUrl(state: UrlState): void {
+    this.rest = state.rest;
+    const { start, end } = state;
+    this.view.set(start !== null && end !== null ? { start, end } : fitAll(this.durationNs));
+    this.setFolded(state.folded);
+    if (state.task !== this.task.value) this.taskLife.set(null);
+    this.task.set(state.task);
+    this.selection.set(state.selection);
+    this.range.set(state.range);
+    this.finding.set(state.finding);
+    this.scroll.set(state.scroll ?? 0);
+    this.panel.set(state.panel ?? EMPTY.panel ?? 'findings');
+  }
+}

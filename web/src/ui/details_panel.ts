@@ -1,0 +1,73 @@
+// Everything that is known of the selected poll, span or event, and of the measured range.
+// SPDX-License-Identifier: Apache-2.0
+import { h, replaceChildren } from '../base/dom';
+import { formatDuration } from '../base/format';
+import { isAbort } from '../protocol/client';
+import type { Details } from '../protocol/types';
+import type { ViewerStore } from '../store/viewer_store';
+import { factList, factValue, momentLink, momentText, taskLink } from './facts';
+
+export function detailsPanel(store: ViewerStore): HTMLElement {
+  const range = h('div', {});
+  const body = h('div', { 'aria-live': 'polite' });
+  let controller = new AbortController();
+  store.range.watch((value) => {
+    if (!value) return range.replaceChildren();
+    const clear = h('button', { on: { click: () => store.range.set(null) } }, 'Clear the range');
+    const zoom = h('button', { on: { click: () => store.show(...value) } }, 'Zoom to it (f)');
+    replaceChildren(
+      range,
+      h('h2', {}, `Range of ${formatDuration(value[1] - value[0])}`),
+      factList([
+        ['From', momentText(store, value[0])],
+        ['To', momentText(store, value[1])],
+      ]),
+      h('div', { class: 'panel-actions' }, zoom, clear),
+    );
+  });
+  store.selection.watch((selection) => {
+    controller.abort();
+    controller = new AbortController();
+    if (!selection) {
+      const hint = 'Click a poll, a span or an event to see what is known of it.';
+      replaceChildren(body, h('p', { class: 'soft' }, hint));
+      return;
+    }
+    replaceChildren(body, h('p', { role: 'status' }, 'Asking…'));
+    const { what, index } = selection;
+    store.client.details(store.run, what, index, controller.signal).then(
+      (details) => {
+        const end = details.at_ns + (details.dur_ns ?? 0);
+        store.mark.set({ lane: details.lane, start: details.at_ns, end });
+        if (details.lane !== null) store.focusLane.set(details.lane);
+        replaceChildren(body, ...content(store, details));
+      },
+      (error: unknown) => {
+        if (isAbort(error)) return;
+        const text = error instanceof Error ? error.message : String(error);
+        replaceChildren(body, h('p', { role: 'alert' }, text));
+      },
+    );
+  });
+  return h('div', { class: 'pad' }, range, body);
+}
+
+function content(store: ViewerStore, details: Details): Node[] {
+  const end = details.at_ns + (details.dur_ns ?? 0);
+  const worker = store.summary.workers.find((entry) => entry.lane === details.lane);
+  const facts = factList([
+    ['Start', momentLink(store, details.at_ns)],
+    ['Duration', details.dur_ns === null ? null : formatDuration(details.dur_ns)],
+    ['Worker', worker ? worker.name : null],
+    ['Task', details.task === null ? null : taskLink(store, details.task)],
+    ...details.facts.map(
+      (fact) => [fact.name, factValue(store, fact)] as [string, ReturnType<typeof factValue>],
+    ),
+  ]);
+  const zoom = h(
+    'button',
+    { on: { click: () => store.show(details.at_ns, end) } },
+    'Zoom to it (f)',
+  );
+  return [h('h2', {}, details.title), facts, h('div', { class: 'panel-actions' }, zoom)];
+}
