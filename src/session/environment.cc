@@ -1,0 +1,216 @@
+// One table of variables, one parser a kind of value: see environment.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "session/environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+extern char** environ;
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+std::optional<bool> to_bool(std::string_view text) {
+  const std::string value = lower(text);
+  for (const char* yes : {"t", "true", "1", "y", "yes", "on"}) {
+    if (value == yes) return true;
+  }
+  for (const char* no : {"f", "false", "0", "n", "no", "off"}) {
+    if (value == no) return false;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> to_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+// Collects what was said about one set of variables.
+class Reader {
+ public:
+  Reader(const Variables& variables, EnvironmentPlan& plan) : variables_(variables), plan_(plan) {}
+
+  // Each notes the name as known, and leaves `out` alone if the variable is missing or not understood.
+  bool flag(const char* name, bool* out) {
+    return read(name, "a boolean (t true 1 y yes on, f false 0 n no off)", out, to_bool);
+  }
+  bool number(const char* name, std::uint64_t least, std::uint64_t most, std::uint64_t* out) {
+    const std::string wanted =
+        "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+    return read(name, wanted, out, [&](std::string_view text) { return to_number(text, least, most); });
+  }
+  bool text(const char* name, std::string* out) {
+    return read(name, "text that isn't empty", out, [](std::string_view value) {
+      return value.empty() ? std::nullopt : std::optional<std::string>(value);
+    });
+  }
+
+  // A feature that events.md has and this version hasn't: silent if it is off or unset.
+  void unbuilt_flag(const char* name, const char* feature) {
+    bool is_on = false;
+    if (flag(name, &is_on) && is_on) unbuilt(name, feature);
+  }
+  void unbuilt_value(const char* name, const char* feature) {
+    known_.emplace_back(name);
+    if (find(name) != nullptr) unbuilt(name, feature);
+  }
+
+  void unbuilt(const char* name, const char* feature) {
+    plan_.messages.push_back(std::string(name) + ": " + feature +
+                             " was asked for, but is not built into this version");
+  }
+
+  void report_unknown() {
+    for (const auto& [name, value] : variables_) {
+      if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
+        plan_.messages.push_back(name + ": there is no such variable; it has no effect");
+      }
+    }
+  }
+
+ private:
+  const std::string* find(std::string_view name) const {
+    for (const auto& [candidate, value] : variables_) {
+      if (candidate == name) return &value;
+    }
+    return nullptr;
+  }
+
+  template <class T, class Parse>
+  bool read(const char* name, const std::string& wanted, T* out, Parse parse) {
+    known_.emplace_back(name);
+    const std::string* value = find(name);
+    if (value == nullptr) return false;
+    const auto parsed = parse(*value);
+    if (!parsed) {
+      plan_.messages.push_back(std::string(name) + "='" + *value + "' is not understood: it must be " +
+                               wanted + "; it counts as missing");
+      return false;
+    }
+    *out = *parsed;
+    return true;
+  }
+
+  const Variables& variables_;
+  EnvironmentPlan& plan_;
+  std::vector<std::string> known_;
+};
+
+void read_storage(Reader& reader, RecorderOptions& options) {
+  options.directory = "/tmp/dial9-traces";
+  reader.text("DIAL9_TRACE_DIR", &options.directory);
+  std::uint64_t seconds = 60;
+  reader.number("DIAL9_ROTATION_SECS", 1, 7 * 24 * 3600, &seconds);
+  options.rotation_period = std::chrono::seconds(seconds);
+  std::uint64_t total_mb = 1024;
+  reader.number("DIAL9_MAX_DISK_USAGE_MB", 1, std::uint64_t{1} << 30, &total_mb);
+  options.budget_bytes = total_mb * kMiB;
+  std::uint64_t file_mb = 0;
+  // Half the budget is the most that a segment may take: one is written while another is kept.
+  reader.number("DIAL9_MAX_FILE_SIZE_MB", 1, std::max<std::uint64_t>(total_mb / 2, 1), &file_mb);
+  options.segment_bytes = std::min(file_mb * kMiB, options.budget_bytes / 2);
+  reader.flag("DIAL9_GC_DEAD_NAMESPACES", &options.removes_dead_runs);
+  reader.text("DIAL9_SERVICE_NAME", &options.service_name);
+}
+
+// Ours: what a builder can set and the ecosystem has no variable for.
+void read_own(Reader& reader, EnvironmentPlan& plan) {
+  RecorderOptions& options = plan.options;
+  bool is_memory = false;
+  reader.flag("DIAL9_MEMORY_RING", &is_memory);
+  if (is_memory) options.directory.clear();
+  std::uint64_t kib = options.thread_bytes / 1024;
+  reader.number("DIAL9_THREAD_BUFFER_KB", 16, 1 << 20, &kib);
+  options.thread_bytes = static_cast<std::uint32_t>(kib * 1024);
+  std::uint64_t arena_mb = options.arena_bytes / kMiB;
+  reader.number("DIAL9_ARENA_MB", 1, 16384, &arena_mb);
+  options.arena_bytes = arena_mb * kMiB;
+  std::string clock;
+  if (reader.text("DIAL9_CLOCK", &clock)) {
+    if (clock == "tsc") options.clock = ClockChoice::kTsc;
+    if (clock == "kernel") options.clock = ClockChoice::kKernel;
+    if (clock != "tsc" && clock != "kernel" && clock != "auto") {
+      plan.messages.push_back("DIAL9_CLOCK='" + clock +
+                              "' is not understood: it must be auto, tsc or kernel; it counts as missing");
+    }
+  }
+  reader.flag("DIAL9_QUIET", &plan.is_quiet);
+}
+
+void read_sources(Reader& reader, EnvironmentPlan& plan) {
+  bool has_usage = true;
+  reader.flag("DIAL9_PROCESS_RESOURCE_USAGE_ENABLED", &has_usage);
+  std::uint64_t usage_ms = 100;
+  reader.number("DIAL9_PROCESS_RESOURCE_USAGE_SAMPLE_INTERVAL_MS", 1, 3'600'000, &usage_ms);
+  if (has_usage) plan.process_usage_period = std::chrono::milliseconds(usage_ms);
+  std::uint64_t rate = plan.sched_wait_sample_rate;
+  reader.number("DIAL9_SCHED_WAIT_SAMPLE_RATE", 1, 1'000'000, &rate);
+  plan.sched_wait_sample_rate = static_cast<std::uint32_t>(rate);
+  bool tracks_tasks = true;
+  reader.flag("DIAL9_TASK_TRACKING_ENABLED", &tracks_tasks);
+  if (!tracks_tasks) reader.unbuilt("DIAL9_TASK_TRACKING_ENABLED", "recording without task tracking");
+  reader.text("DIAL9_RUNTIME_NAME", &plan.runtime_name);
+}
+
+// In events.md, not in this version. Those that are on by default are reported only where asked for.
+void read_unbuilt(Reader& reader) {
+  reader.unbuilt_value("DIAL9_S3_BUCKET", "uploading to S3");
+  reader.unbuilt_value("DIAL9_S3_PREFIX", "uploading to S3");
+  reader.unbuilt_flag("DIAL9_CPU_PROFILE_ENABLED", "CPU profiling");
+  reader.unbuilt_value("DIAL9_CPU_SAMPLE_HZ", "CPU profiling");
+  reader.unbuilt_flag("DIAL9_SCHEDULE_PROFILE_ENABLED", "scheduler profiling");
+  reader.unbuilt_flag("DIAL9_MEMORY_PROFILE_ENABLED", "memory profiling");
+  reader.unbuilt_value("DIAL9_MEMORY_SAMPLE_RATE_BYTES", "memory profiling");
+  reader.unbuilt_flag("DIAL9_MEMORY_TRACK_LIVESET", "memory profiling");
+  reader.unbuilt_flag("DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED", "sampling of accept queues");
+  reader.unbuilt_value("DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS", "sampling of accept queues");
+  reader.unbuilt_flag("DIAL9_TASK_DUMP_ENABLED", "dumping of task stacks");
+  reader.unbuilt_value("DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS", "dumping of task stacks");
+  reader.unbuilt_flag("DIAL9_FORCE_CTIMER", "CPU profiling");
+}
+
+}  // namespace
+
+Variables dial9_variables() {
+  Variables variables;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (text.starts_with("DIAL9_") && equals != std::string_view::npos) {
+      variables.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    }
+  }
+  return variables;
+}
+
+EnvironmentPlan plan_from(const Variables& variables) {
+  EnvironmentPlan plan;
+  Reader reader(variables, plan);
+  reader.flag("DIAL9_ENABLED", &plan.is_enabled);
+  read_storage(reader, plan.options);
+  read_own(reader, plan);
+  read_sources(reader, plan);
+  read_unbuilt(reader);
+  reader.report_unknown();
+  return plan;
+}
+
+}  // namespace dial9::internal

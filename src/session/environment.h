@@ -1,0 +1,35 @@
+// What the DIAL9_ variables ask for. Strongest property: nothing is ignored in silence: a value that
+// isn't understood, a variable that doesn't exist, and a feature that this version hasn't got are each
+// reported by name. Spec: docs/spec/events.md, "Environment".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dial9/recorder.h"
+
+namespace dial9::internal {
+
+struct EnvironmentPlan {
+  bool is_enabled = false;
+  RecorderOptions options;
+  std::chrono::nanoseconds process_usage_period{0};  // 0: off
+  std::uint32_t sched_wait_sample_rate = 10;
+  std::string runtime_name;  // empty: none given
+  bool is_quiet = false;
+  std::vector<std::string> messages;
+};
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// All variables of the process whose name begins with DIAL9_.
+Variables dial9_variables();
+
+// From variables to a plan; touches nothing else.
+EnvironmentPlan plan_from(const Variables& variables);
+
+}  // namespace dial9::internal

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/environment.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace dial9::internal {
+namespace {
+
+bool mentions(const std::vector<std::string>& messages, const std::string& text) {
+  return std::any_of(messages.begin(), messages.end(), [&](const std::string& message) {
+    return message.find(text) != std::string::npos;
+  });
+}
+
+TEST(Environment, HasTheDocumentedDefaults) {
+  const EnvironmentPlan plan = plan_from({});
+  EXPECT_FALSE(plan.is_enabled);
+  EXPECT_EQ(plan.options.directory, "/tmp/dial9-traces");
+  EXPECT_EQ(plan.options.rotation_period, std::chrono::seconds(60));
+  EXPECT_EQ(plan.options.budget_bytes, std::uint64_t{1024} << 20);
+  EXPECT_EQ(plan.options.segment_bytes, 0U) << "min(100 MiB, total / 4) is the recorder's default";
+  EXPECT_TRUE(plan.options.removes_dead_runs);
+  EXPECT_EQ(plan.process_usage_period, std::chrono::milliseconds(100));
+  EXPECT_EQ(plan.sched_wait_sample_rate, 10U);
+  EXPECT_TRUE(plan.messages.empty());
+}
+
+TEST(Environment, TakesEveryVariableOfThisVersion) {
+  const EnvironmentPlan plan = plan_from({{"DIAL9_ENABLED", "yes"},
+                                          {"DIAL9_TRACE_DIR", "/var/traces"},
+                                          {"DIAL9_ROTATION_SECS", "5"},
+                                          {"DIAL9_MAX_DISK_USAGE_MB", "64"},
+                                          {"DIAL9_MAX_FILE_SIZE_MB", "8"},
+                                          {"DIAL9_GC_DEAD_NAMESPACES", "off"},
+                                          {"DIAL9_RUNTIME_NAME", "api"},
+                                          {"DIAL9_SERVICE_NAME", "shop"},
+                                          {"DIAL9_PROCESS_RESOURCE_USAGE_SAMPLE_INTERVAL_MS", "50"},
+                                          {"DIAL9_SCHED_WAIT_SAMPLE_RATE", "3"},
+                                          {"DIAL9_TASK_TRACKING_ENABLED", "1"},
+                                          {"DIAL9_THREAD_BUFFER_KB", "128"},
+                                          {"DIAL9_ARENA_MB", "32"},
+                                          {"DIAL9_CLOCK", "kernel"},
+                                          {"DIAL9_QUIET", "on"}});
+  EXPECT_TRUE(plan.messages.empty()) << plan.messages.front();
+  EXPECT_TRUE(plan.is_enabled);
+  EXPECT_EQ(plan.options.directory, "/var/traces");
+  EXPECT_EQ(plan.options.rotation_period, std::chrono::seconds(5));
+  EXPECT_EQ(plan.options.budget_bytes, std::uint64_t{64} << 20);
+  EXPECT_EQ(plan.options.segment_bytes, std::uint64_t{8} << 20);
+  EXPECT_FALSE(plan.options.removes_dead_runs);
+  EXPECT_EQ(plan.runtime_name, "api");
+  EXPECT_EQ(plan.options.service_name, "shop");
+  EXPECT_EQ(plan.process_usage_period, std::chrono::milliseconds(50));
+  EXPECT_EQ(plan.sched_wait_sample_rate, 3U);
+  EXPECT_EQ(plan.options.thread_bytes, 128U << 10);
+  EXPECT_EQ(plan.options.arena_bytes, std::uint64_t{32} << 20);
+  EXPECT_EQ(plan.options.clock, ClockChoice::kKernel);
+  EXPECT_TRUE(plan.is_quiet);
+}
+
+TEST(Environment, ReadsBooleansInEverySpelling) {
+  for (const char* yes : {"t", "true", "1", "y", "yes", "on", "TRUE", "On"}) {
+    EXPECT_TRUE(plan_from({{"DIAL9_ENABLED", yes}}).is_enabled) << yes;
+  }
+  for (const char* no : {"f", "false", "0", "n", "no", "off", "FALSE"}) {
+    const EnvironmentPlan plan = plan_from({{"DIAL9_ENABLED", no}});
+    EXPECT_FALSE(plan.is_enabled) << no;
+    EXPECT_TRUE(plan.messages.empty()) << no;
+  }
+}
+
+TEST(Environment, NamesEveryValueThatItDoesNotUnderstandAndTakesItAsMissing) {
+  const std::pair<const char*, const char*> bad[] = {
+      {"DIAL9_ENABLED", "maybe"},           {"DIAL9_ROTATION_SECS", "-1"},
+      {"DIAL9_ROTATION_SECS", "nan"},       {"DIAL9_ROTATION_SECS", "1e9"},
+      {"DIAL9_MAX_DISK_USAGE_MB", "0"},     {"DIAL9_MAX_DISK_USAGE_MB", "12 MB"},
+      {"DIAL9_MAX_FILE_SIZE_MB", "600"},    {"DIAL9_TRACE_DIR", ""},
+      {"DIAL9_CLOCK", "hpet"},              {"DIAL9_SCHED_WAIT_SAMPLE_RATE", "0"},
+      {"DIAL9_ARENA_MB", "99999999999999"}, {"DIAL9_CPU_PROFILE_ENABLED", "2"},
+  };
+  for (const auto& [name, value] : bad) {
+    const EnvironmentPlan plan = plan_from({{name, value}});
+    EXPECT_TRUE(mentions(plan.messages, std::string(name) + "='" + value + "'")) << name;
+    EXPECT_EQ(plan.options.rotation_period, std::chrono::seconds(60));
+    EXPECT_EQ(plan.options.budget_bytes, std::uint64_t{1024} << 20);
+    EXPECT_EQ(plan.options.directory, "/tmp/dial9-traces");
+  }
+}
+
+TEST(Environment, ReportsAnUnknownVariable) {
+  const EnvironmentPlan plan = plan_from({{"DIAL9_FOO", "1"}});
+  EXPECT_TRUE(mentions(plan.messages, "DIAL9_FOO"));
+}
+
+TEST(Environment, SaysWhatWasAskedForAndIsNotBuiltIn) {
+  for (const char* name :
+       {"DIAL9_S3_BUCKET", "DIAL9_S3_PREFIX", "DIAL9_CPU_PROFILE_ENABLED", "DIAL9_CPU_SAMPLE_HZ",
+        "DIAL9_SCHEDULE_PROFILE_ENABLED", "DIAL9_MEMORY_PROFILE_ENABLED",
+        "DIAL9_MEMORY_SAMPLE_RATE_BYTES", "DIAL9_MEMORY_TRACK_LIVESET",
+        "DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED", "DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS",
+        "DIAL9_TASK_DUMP_ENABLED", "DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS", "DIAL9_FORCE_CTIMER"}) {
+    const EnvironmentPlan plan = plan_from({{name, "1"}});
+    ASSERT_EQ(plan.messages.size(), 1U) << name;
+    EXPECT_TRUE(mentions(plan.messages, name));
+    EXPECT_TRUE(mentions(plan.messages, "not built into this version")) << name;
+  }
+  EXPECT_TRUE(plan_from({{"DIAL9_CPU_PROFILE_ENABLED", "false"}}).messages.empty());
+  EXPECT_FALSE(plan_from({{"DIAL9_TASK_TRACKING_ENABLED", "false"}}).messages.empty());
+}
+
+TEST(Environment, KeepsASegmentWithinHalfOfASmallBudget) {
+  const EnvironmentPlan plan =
+      plan_from({{"DIAL9_MAX_DISK_USAGE_MB", "1"}, {"DIAL9_MAX_FILE_SIZE_MB", "1"}});
+  EXPECT_LE(plan.options.segment_bytes, plan.options.budget_bytes / 2);
+}
+
+TEST(Environment, TurnsTheDirectoryOffForAMemoryRing) {
+  EXPECT_TRUE(plan_from({{"DIAL9_MEMORY_RING", "on"}}).options.directory.empty());
+}
+
+}  // namespace
+}  // namespace dial9::internal

@@ -1,0 +1,54 @@
+// recorder_from_env(): the plan of environment.h, carried out.
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "dial9/recorder.h"
+#include "dial9/runtime.h"
+#include "dial9/source.h"
+#include "recorder/runtime_host.h"
+#include "session/environment.h"
+
+namespace dial9 {
+namespace {
+
+EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
+  EnvRecorder result;
+  result.messages = plan.messages;
+  if (plan.is_enabled) {
+    internal::runtime_set_sched_wait_sample_rate(plan.sched_wait_sample_rate);
+    if (!plan.runtime_name.empty()) internal::runtime_set_default_name(plan.runtime_name);
+    if (plan.process_usage_period.count() != 0) {
+      // A second recorder of the process finds the source there: that is as good.
+      remove_source("process_usage");
+      const Status added = add_process_usage(plan.process_usage_period);
+      if (!added) result.messages.push_back(added.message());
+    }
+    auto [recorder, status] = Recorder::start(plan.options);
+    result.recorder = std::move(recorder);
+    result.status = std::move(status);
+    if (!result.status) result.messages.push_back("not recording: " + result.status.message());
+  }
+  if (!plan.is_quiet) {
+    for (const std::string& message : result.messages) {
+      ::dprintf(STDERR_FILENO, "dial9: %s\n", message.c_str());
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+EnvRecorder recorder_from_env() noexcept {
+  try {
+    return start_as(internal::plan_from(internal::dial9_variables()));
+  } catch (const std::exception&) {
+    EnvRecorder result;
+    result.status = Status::failure("out of memory");
+    return result;
+  }
+}
+
+}  // namespace dial9

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "dial9/recorder.h"
+#include "dial9/source.h"
+
+namespace dial9 {
+namespace {
+
+class FromEnvironment : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "dial9-session-XXXXXX").string();
+    directory_ = ::mkdtemp(name.data());
+    ::setenv("DIAL9_TRACE_DIR", directory_.c_str(), 1);
+    ::setenv("DIAL9_QUIET", "1", 1);
+  }
+  void TearDown() override {
+    for (const char* name : {"DIAL9_TRACE_DIR", "DIAL9_ENABLED", "DIAL9_QUIET", "DIAL9_TYPO"}) {
+      ::unsetenv(name);
+    }
+    std::filesystem::remove_all(directory_);
+  }
+  std::string directory_;
+};
+
+TEST_F(FromEnvironment, RecordsNothingUnlessAskedTo) {
+  const EnvRecorder env = recorder_from_env();
+  EXPECT_TRUE(env.status.ok());
+  EXPECT_FALSE(env.recorder.is_running());
+  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+}
+
+TEST_F(FromEnvironment, StartsInTheDirectoryThatItNames) {
+  ::setenv("DIAL9_ENABLED", "true", 1);
+  ::setenv("DIAL9_TYPO", "1", 1);
+  EnvRecorder env = recorder_from_env();
+  ASSERT_TRUE(env.status.ok()) << env.status.message();
+  EXPECT_TRUE(env.recorder.status().is_recording);
+  EXPECT_EQ(env.recorder.status().directory.rfind(directory_, 0), 0U);
+  ASSERT_EQ(env.messages.size(), 1U);
+  EXPECT_NE(env.messages[0].find("DIAL9_TYPO"), std::string::npos);
+  const EnvRecorder second = recorder_from_env();
+  EXPECT_FALSE(second.status.ok());
+  EXPECT_NE(second.status.message().find(directory_), std::string::npos) << "it names the first";
+  EXPECT_TRUE(env.recorder.stop().is_complete);
+  remove_source("process_usage");
+}
+
+}  // namespace
+}  // namespace dial9
