@@ -144,12 +144,16 @@ class PollScope {
 bool park() noexcept;  // true if now parked
 void unpark() noexcept;
 
-// A call of `duration_ns` that blocked this thread inside a poll; stamp = start. Also from signal
-// handlers.
+// A call of `duration_ns` that blocked this thread inside a poll; stamp = start. Nothing if shorter than
+// the floor. Also from signal handlers.
 void blocking_call(Place& call, std::uint64_t start_ns, std::uint64_t duration_ns) noexcept;
-// A wait for a lock or a strand; owner_tid 0: unknown.
+// A wait for a lock or a strand; owner_tid 0: unknown. Nothing if shorter than the floor.
 void lock_wait(TaskId waiter, std::uint64_t lock, std::uint32_t owner_tid, std::uint64_t start_ns,
                std::uint64_t duration_ns) noexcept;
+// The floors: 1 ms for blocking calls, 100 us for locks and strands, unless set otherwise. Any thread.
+inline constexpr std::uint64_t kDefaultBlockingFloorNs = 1'000'000;
+inline constexpr std::uint64_t kDefaultLockFloorNs = 100'000;
+void set_wait_floors(std::uint64_t blocking_floor_ns, std::uint64_t lock_floor_ns) noexcept;
 
 // --- Queues -----------------------------------------------------------------------------------------
 // Work became ready to run, and was taken to run (or thrown away). Plain per-thread counters, summed by

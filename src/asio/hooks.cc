@@ -35,7 +35,6 @@ constexpr std::uint32_t kIsQueued = 2;     // counted as pushed, to be counted a
 constexpr std::uint32_t kIsRoot = 4;       // began its task
 constexpr std::uint32_t kIsAttempted = 8;  // its system call has given a result
 
-constexpr std::uint64_t kStrandWaitFloorNs = 100'000;
 // A timer whose expiry is further from now than this is on a clock that isn't known.
 constexpr std::uint64_t kMaxClockDistanceNs = std::uint64_t{366} * 86'400 * 1'000'000'000;
 
@@ -150,8 +149,8 @@ void note_ready(const TrackedOp& op, bool is_aborted) noexcept {
 
 void note_strand_wait(const TrackedOp& op) noexcept {
   ObjectNote holder;
-  if (!g_strands.get(op.object, &holder) || holder.who == op.task.id) return;
-  if (holder.when_ns < op.created_ns + kStrandWaitFloorNs) return;
+  if (op.created_ns == 0 || !g_strands.get(op.object, &holder)) return;
+  if (holder.who == op.task.id || holder.when_ns <= op.created_ns) return;
   runtime::lock_wait(op.task.id, reinterpret_cast<std::uintptr_t>(op.object), holder.tid, op.created_ns,
                      holder.when_ns - op.created_ns);
 }

@@ -30,6 +30,9 @@ using internal::SchedReading;
 using internal::t_state;
 using internal::ThreadState;
 
+constinit std::atomic<std::uint64_t> g_blocking_floor_ns{kDefaultBlockingFloorNs};
+constinit std::atomic<std::uint64_t> g_lock_floor_ns{kDefaultLockFloorNs};
+
 // The two sources of CPU time differ by a tick at most; a thread's own never goes back.
 std::uint64_t advance_cpu(ThreadState& t, std::uint64_t run_ns) noexcept {
   if (run_ns > t.last_cpu_ns) t.last_cpu_ns = run_ns;
@@ -75,16 +78,23 @@ void unpark() noexcept {
 }
 
 void blocking_call(Place& call, std::uint64_t start_ns, std::uint64_t duration_ns) noexcept {
+  if (duration_ns < g_blocking_floor_ns.load(std::memory_order_relaxed)) return;
   internal::record_at(
       internal::BlockingCallEvent{internal::own_tid(), polled_task(), call, duration_ns, {}}, start_ns);
 }
 
 void lock_wait(TaskId waiter, std::uint64_t lock, std::uint32_t owner_tid, std::uint64_t start_ns,
                std::uint64_t duration_ns) noexcept {
+  if (duration_ns < g_lock_floor_ns.load(std::memory_order_relaxed)) return;
   optional<std::uint32_t> owner;
   if (owner_tid != 0) owner = owner_tid;
   internal::record_at(
       internal::LockWaitEvent{internal::own_tid(), waiter, lock, owner, duration_ns, {}}, start_ns);
+}
+
+void set_wait_floors(std::uint64_t blocking_floor_ns, std::uint64_t lock_floor_ns) noexcept {
+  g_blocking_floor_ns.store(blocking_floor_ns, std::memory_order_relaxed);
+  g_lock_floor_ns.store(lock_floor_ns, std::memory_order_relaxed);
 }
 
 }  // namespace dial9::runtime

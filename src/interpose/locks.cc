@@ -1,0 +1,52 @@
+// Contended mutexes inside a poll. A lock that is free costs a trylock, as the lock itself would; only
+// one that isn't is timed. Outside polls the real function runs at once.
+// SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+
+#include "interpose/wait.h"
+
+namespace dial9::interpose {
+namespace {
+
+using Lock = int (*)(pthread_mutex_t*);
+
+// The thread that holds the mutex as glibc notes it; 0 if it doesn't, or is between two holders.
+std::uint32_t owner_of(const pthread_mutex_t& mutex) noexcept {
+  const int owner = __atomic_load_n(&mutex.__data.__owner, __ATOMIC_RELAXED);
+  return owner > 0 ? static_cast<std::uint32_t>(owner) : 0;
+}
+
+// Any result but EBUSY is the caller's: the lock taken, also from a dead owner (EOWNERDEAD), or why
+// it can't be.
+[[gnu::noinline]] int lock_in_poll(pthread_mutex_t* mutex, Lock real) noexcept {
+  static constinit Real<Lock> real_trylock("pthread_mutex_trylock");
+  const Lock trylock = real_trylock.get();
+  if (trylock == nullptr) return real(mutex);
+  const int tried = trylock(mutex);
+  if (tried != EBUSY) return tried;
+  const std::uint32_t owner = owner_of(*mutex);
+  const std::uint64_t start_ns = runtime::now_ns();
+  const int result = real(mutex);
+  const int saved_errno = errno;
+  runtime::lock_wait(runtime::polled_task(), reinterpret_cast<std::uintptr_t>(mutex), owner, start_ns,
+                     runtime::now_ns() - start_ns);
+  errno = saved_errno;
+  return result;
+}
+
+}  // namespace
+
+extern const char locks_anchor;
+const char locks_anchor = 1;
+
+}  // namespace dial9::interpose
+
+extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(
+    pthread_mutex_t* mutex) noexcept {
+  static constinit dial9::interpose::Real<int (*)(pthread_mutex_t*)> real("pthread_mutex_lock");
+  const auto function = real.get();
+  if (function == nullptr) return ENOSYS;
+  if (__builtin_expect(!dial9::is_recording(), 1)) return function(mutex);
+  if (!dial9::runtime::is_in_poll()) return function(mutex);
+  return dial9::interpose::lock_in_poll(mutex, function);
+}

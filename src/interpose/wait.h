@@ -1,0 +1,92 @@
+// What every interposed function is made of: the real function, found at first use, and a Wait around
+// the call. Strongest property: the call behaves as without us: errno, return value, cancellation and
+// exceptions pass through, and outside a worker's park or poll it costs a load and a branch.
+// Spec: docs/spec/events_ours.md, "Blocking calls".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+
+#include <dlfcn.h>
+
+#include "dial9/event.h"
+#include "dial9/runtime.h"
+
+namespace dial9::interpose {
+
+// The next definition of a function, normally libc's. May be asked for before main and in signal
+// handlers after its first use. `version`: the one to ask for first, for names that have several.
+template <class Function>
+class Real {
+ public:
+  constexpr explicit Real(const char* name, const char* version = nullptr)
+      : name_(name), version_(version) {}
+
+  // Null only in a program without a dynamic linker.
+  Function get() noexcept {
+    Function found = found_.load(std::memory_order_relaxed);
+    return __builtin_expect(found != nullptr, 1) ? found : find();
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] Function find() noexcept {
+    const int saved_errno = errno;
+    void* symbol = version_ == nullptr ? nullptr : dlvsym(RTLD_NEXT, name_, version_);
+    if (symbol == nullptr) symbol = dlsym(RTLD_NEXT, name_);
+    const auto found = reinterpret_cast<Function>(symbol);
+    found_.store(found, std::memory_order_relaxed);
+    errno = saved_errno;
+    return found;
+  }
+
+  std::atomic<Function> found_{nullptr};
+  const char* name_;
+  const char* version_;
+};
+
+// Where 0 isn't a runtime: threads that wait become workers of it by themselves (the preloaded library).
+extern std::atomic<runtime::RuntimeId> g_auto_runtime;
+
+// A call that may wait. Inside a poll it becomes a BlockingCallEvent if it was long; outside one, a
+// worker's park if it is of the kind that workers wait in.
+class Wait {
+ public:
+  enum class Kind { kBlocks, kParks };
+
+  Wait(runtime::Place& call, Kind kind) noexcept {
+    if (__builtin_expect(is_recording(), 0)) begin(call, kind);
+  }
+  ~Wait() {
+    if (__builtin_expect(state_ != State::kNothing, 0)) end();
+  }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+
+ private:
+  enum class State { kNothing, kInPoll, kParked };
+
+  void begin(runtime::Place& call, Kind kind) noexcept;
+  void end() noexcept;
+
+  State state_ = State::kNothing;
+  runtime::Place* call_ = nullptr;
+  std::uint64_t start_ns_ = 0;
+};
+
+}  // namespace dial9::interpose
+
+// Defines libc's function `name` with a Wait around the real one; `failure` is returned where there is
+// none (a static program).
+#define DIAL9_INTERPOSE(kind, failure, version, result, name, parameters, arguments)             \
+  extern "C" __attribute__((visibility("default"))) result name parameters {                     \
+    static constinit ::dial9::interpose::Real<result(*) parameters> real(#name, version);        \
+    static constinit ::dial9::runtime::Place place{#name};                                       \
+    const auto function = real.get();                                                            \
+    if (function == nullptr) {                                                                   \
+      errno = ENOSYS;                                                                            \
+      return failure;                                                                            \
+    }                                                                                            \
+    const ::dial9::interpose::Wait wait(place, ::dial9::interpose::Wait::Kind::kind);            \
+    return function arguments;                                                                   \
+  }
