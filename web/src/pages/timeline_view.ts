@@ -1,0 +1,204 @@
+// The rows of the timeline on the page: canvas, labels, scrolling, hover and clicks. Draws at most once
+// a frame of the screen, and only when something has changed.
+// SPDX-License-Identifier: Apache-2.0
+import { h } from '../base/dom';
+import { laneRow, type Row, rowAt, rowsIn } from '../model/layout';
+import { pan, span, xToTime, zoom } from '../model/view';
+import type { Palette } from '../render/palette';
+import { drawTimeline, type Hit, hitTest, type Pointer } from '../render/timeline';
+import type { TracksStore } from '../store/tracks_store';
+import type { ViewerStore } from '../store/viewer_store';
+import { momentText } from '../ui/facts';
+import { hoverText } from '../ui/hover_text';
+import { drawLabels } from '../ui/labels';
+import { listenToPointer } from '../ui/pointer';
+import { Tooltip } from '../ui/tooltip';
+import { Surface } from './surface';
+
+export const GUTTER_PX = 150;
+
+export class TimelineView {
+  readonly element: HTMLElement;
+  readonly tooltip = new Tooltip();
+  private readonly canvas = h('canvas', {
+    role: 'img',
+    'aria-label': 'timeline: lanes of workers, queues, events and spans; press ? for the keys',
+  });
+  private readonly labels = h('div', { class: 'labels' });
+  private readonly content: HTMLElement;
+  private readonly surface: Surface;
+  private pointer: Pointer | null = null;
+
+  constructor(
+    private readonly store: ViewerStore,
+    private readonly tracks: TracksStore,
+    private readonly redraw: () => void,
+    signal: AbortSignal,
+  ) {
+    this.surface = new Surface(this.canvas);
+    const viewport = h('div', { class: 'viewport' }, this.canvas);
+    this.content = h('div', { class: 'content' }, this.labels, viewport);
+    this.element = h(
+      'div',
+      { class: 'rows', tabindex: 0, role: 'region', 'aria-label': 'timeline rows' },
+      this.content,
+    );
+    this.element.addEventListener('scroll', () => this.scrolled(), { signal });
+    store.layout.watch((layout) => {
+      this.content.style.height = `${layout.height}px`;
+      redraw();
+    });
+    this.listen(signal);
+  }
+
+  get pixels(): number {
+    return this.surface.pixels;
+  }
+  get widthCss(): number {
+    return this.surface.widthCss;
+  }
+
+  resize(): void {
+    const { clientWidth, clientHeight } = this.element;
+    this.surface.resize(Math.max(clientWidth - GUTTER_PX, 50), Math.max(clientHeight, 20));
+  }
+
+  visibleRows(): Row[] {
+    const top = this.element.scrollTop;
+    return rowsIn(this.store.layout.value, top, top + this.surface.heightCss);
+  }
+
+  draw(palette: Palette): void {
+    const frame = this.surface.frame(this.store.view.value, palette);
+    drawTimeline(frame, this.store, this.tracks, this.element.scrollTop, this.pointer);
+  }
+
+  /** Draws the labels anew: when rows, scrolling or the focused lane have changed. */
+  drawLabels(): void {
+    const top = this.element.scrollTop;
+    drawLabels(this.store, this.labels, top, top + this.surface.heightCss);
+  }
+
+  /** Scrolls so that a lane is in sight. */
+  revealLane(lane: number): void {
+    const row = laneRow(this.store.layout.value, lane);
+    if (!row) return;
+    const top = this.element.scrollTop;
+    const bottom = top + this.element.clientHeight;
+    if (row.top < top) this.element.scrollTop = Math.max(row.top - 30, 0);
+    else if (row.top + row.height > bottom) {
+      this.element.scrollTop = row.top + row.height - this.element.clientHeight + 10;
+    }
+  }
+
+  scrollTo(y: number): void {
+    this.element.scrollTop = y;
+  }
+
+  /** Zooms around the pointer where it is over the rows, else around the middle. */
+  zoomAtPointer(factor: number): void {
+    this.zoomAt(factor, this.pointer?.x ?? this.surface.widthCss / 2);
+  }
+
+  zoomAt(factor: number, x: number): void {
+    const { view } = this.store;
+    const at = xToTime(view.value, this.surface.widthCss, x);
+    view.set(zoom(view.value, factor, at, this.store.durationNs));
+  }
+
+  /** The poll, park or wait of a lane at a moment, as far as the tiles tell. */
+  hitLaneAt(lane: number, moment: number): Hit | null {
+    const row = laneRow(this.store.layout.value, lane);
+    if (!row) return null;
+    const view = this.store.view.value;
+    const x = ((moment - view.start) / span(view)) * this.surface.widthCss;
+    return hitTest(this.store, this.tracks, row, x, this.surface.widthCss, this.surface.pixels);
+  }
+
+  /** Selects what was hit; false where there is nothing to select. */
+  select(hit: Hit | null): boolean {
+    if (!hit) return false;
+    const { store } = this;
+    const lane = hit.row.kind === 'workers' ? hit.row.id : null;
+    if (lane !== null) store.focusLane.set(lane);
+    if ('slice' in hit) {
+      const { start, dur, index, task } = hit.slice;
+      store.select(index === null ? null : { what: 'polls', index }, { lane, start, end: start + dur });
+      if (store.task.value !== null && task !== null) {
+        store.selectTask(task);
+        store.panel.set('details');
+      }
+      return true;
+    }
+    if ('bin' in hit && hit.bin.maxidx !== 0xffffffff) {
+      store.select({ what: 'polls', index: hit.bin.maxidx }, null);
+      return true;
+    }
+    if ('span' in hit) store.select({ what: 'spans', index: hit.span.index }, null);
+    else if ('event' in hit) store.select({ what: 'events', index: hit.event.index }, null);
+    else return false;
+    return true;
+  }
+
+  private listen(signal: AbortSignal): void {
+    const { store } = this;
+    listenToPointer(
+      this.canvas,
+      {
+        zoom: (factor, x) => this.zoomAt(factor, x),
+        pan: (dx) => {
+          const share = -dx / this.surface.widthCss;
+          store.view.set(pan(store.view.value, share, store.durationNs));
+        },
+        scroll: (dy) => (this.element.scrollTop += dy),
+        measure: (from, to) => {
+          const time = (x: number) => xToTime(store.view.value, this.surface.widthCss, x);
+          store.range.set([time(from), time(to)]);
+          store.panel.set('details');
+        },
+        hover: (x, y, event) => this.hover(x, y, event),
+        leave: () => {
+          this.pointer = null;
+          this.tooltip.hide();
+          this.redraw();
+        },
+        choose: (x, y) => {
+          this.element.focus({ preventScroll: true });
+          if (!this.select(this.hitAt(x, y))) store.select(null, null);
+        },
+        open: (x, y) => this.open(this.hitAt(x, y)),
+      },
+      signal,
+    );
+  }
+
+  private hitAt(x: number, y: number): Hit | null {
+    const row = rowAt(this.store.layout.value, y + this.element.scrollTop);
+    if (!row) return null;
+    return hitTest(this.store, this.tracks, row, x, this.surface.widthCss, this.surface.pixels);
+  }
+
+  private hover(x: number, y: number, event: PointerEvent): void {
+    this.pointer = { x, y };
+    this.redraw();
+    const hit = this.hitAt(x, y);
+    const text = hit ? hoverText(hit, hit.row.label, momentText(this.store, hit.at)) : null;
+    if (text) this.tooltip.show(text, event.clientX, event.clientY);
+    else this.tooltip.hide();
+  }
+
+  private open(hit: Hit | null): void {
+    if (!hit) return;
+    if ('slice' in hit) this.store.show(hit.slice.start, hit.slice.start + hit.slice.dur);
+    else if ('span' in hit) this.store.show(hit.span.start, hit.span.start + hit.span.dur);
+    else if ('bin' in hit) this.store.show(hit.bin.start, hit.bin.start + hit.bin.dur);
+    else this.zoomAtPointer(0.25);
+  }
+
+  private scrolled(): void {
+    this.store.scroll.set(this.element.scrollTop);
+    this.tooltip.hide();
+    this.drawLabels();
+    this.redraw();
+  }
+}

@@ -1,0 +1,86 @@
+// The bar at the top, the strips that warn, and the legend at the bottom.
+// SPDX-License-Identifier: Apache-2.0
+import { h } from '../base/dom';
+import { formatCount, formatDuration } from '../base/format';
+import type { Signal } from '../base/signal';
+import { span } from '../model/view';
+import type { Summary } from '../protocol/types';
+import type { Theme } from '../store/theme';
+import type { ViewerStore } from '../store/viewer_store';
+import { traceRange } from './facts';
+import { themeButton } from './theme_button';
+
+export interface BarActions {
+  zoomIn: () => void;
+  zoomOut: () => void;
+  help: () => void;
+}
+
+export function topBar(
+  store: ViewerStore,
+  theme: Signal<Theme>,
+  search: HTMLElement,
+  actions: BarActions,
+): HTMLElement {
+  const { summary } = store;
+  const counts = `${formatCount(summary.events)} events`;
+  const button = (text: string, label: string, click: () => void) =>
+    h('button', { title: label, 'aria-label': label, on: { click } }, text);
+  return h(
+    'header',
+    { class: 'topbar' },
+    h('a', { class: 'brand', href: '#', title: 'all runs' }, 'dial', h('b', {}, '9')),
+    h('h1', { class: 'run-name ellipsis', title: summary.name }, summary.name),
+    h('span', { class: 'soft ellipsis' }, `${traceRange(store)}, ${counts}`),
+    h('span', { class: 'spacer' }),
+    search,
+    h(
+      'div',
+      { class: 'buttons' },
+      button('−', 'zoom out (-)', actions.zoomOut),
+      button('+', 'zoom in (+)', actions.zoomIn),
+      button('Fit', 'fit the whole trace (0)', () => store.fit()),
+      themeButton(theme),
+      button('?', 'keys (?)', actions.help),
+    ),
+  );
+}
+
+/** One line for each thing that a reader must know before believing the picture. */
+export function warningStrips(summary: Summary): HTMLElement[] {
+  const out: HTMLElement[] = [];
+  const { truncated, loss, loss_total: lost } = summary;
+  if (truncated) {
+    const at = truncated.offset === null ? '' : ` (at byte ${formatCount(truncated.offset)})`;
+    const text = `This trace ended early: ${truncated.message}${at}. What came before is shown.`;
+    out.push(h('div', { class: 'strip', role: 'status' }, text));
+  }
+  if (lost > 0) {
+    const causes = [...new Set(loss.map((entry) => entry.cause))].slice(0, 4).join(', ');
+    const text = `${formatCount(lost)} events were lost (${causes}); those times are hatched.`;
+    out.push(h('div', { class: 'strip loss', role: 'status' }, text));
+  }
+  return out;
+}
+
+const STEPS = ['< 10 µs', '< 100 µs', '< 1 ms', '< 10 ms', '< 100 ms', '≥ 100 ms'];
+
+export function legend(store: ViewerStore): HTMLElement {
+  const swatch = (name: string, text: string) =>
+    h('span', {}, h('i', { class: `swatch-${name}` }), text);
+  const status = h('span', { class: 'status', role: 'status' });
+  store.problem.watch((problem) => (status.textContent = problem ?? ''));
+  const width = h('span', {});
+  store.view.watch((view) => (width.textContent = `${formatDuration(span(view))} on screen`));
+  return h(
+    'footer',
+    { class: 'legend' },
+    h('span', {}, 'Polls:'),
+    ...STEPS.map((text, step) => swatch(`poll-${step}`, text)),
+    swatch('wait', 'kernel wait'),
+    swatch('park', 'parked'),
+    swatch('loss', 'events lost'),
+    status,
+    width,
+  );
+}

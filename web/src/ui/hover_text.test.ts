@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it } from 'vitest';
+import { hoverText } from './hover_text';
+
+it('names the place, length and task of a poll', () => {
+  const slice = { kind: 0, dur: 2e7, task: '42', place: '/a/src/main.cc:7', isOpen: false };
+  expect(hoverText({ slice }, 'worker 1', '12:00')).toEqual({
+    title: 'src/main.cc:7',
+    lines: ['20 ms, task 42', 'worker 1, 12:00'],
+  });
+});
+
+it('says so when the task is unknown or the poll had not ended', () => {
+  const slice = { kind: 0, dur: 5, task: null, place: null, isOpen: true };
+  expect(hoverText({ slice }, 'w', 't')?.lines[0]).toBe(
+    '5 ns, still going when the trace ends, task unknown',
+  );
+});
+
+it('tells a park from a kernel wait', () => {
+  const slice = { dur: 5, task: null, place: null, isOpen: false };
+  expect(hoverText({ slice: { ...slice, kind: 1 } }, 'w', 't')?.title).toBe('Parked');
+  expect(hoverText({ slice: { ...slice, kind: 2 } }, 'w', 't')?.title).toContain('Kernel wait');
+});
+
+it('says nothing where there is nothing', () => expect(hoverText({}, 'w', 't')).toBeNull());

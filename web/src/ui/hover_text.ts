@@ -1,0 +1,51 @@
+// What the box beside the pointer says, from what lies under it. Pure.
+// SPDX-License-Identifier: Apache-2.0
+import { formatCount, formatDuration, formatShare, shortPlace } from '../base/format';
+import type { TooltipText } from './tooltip';
+
+export interface HoverFacts {
+  at?: number;
+  slice?: { kind: number; dur: number; task: string | null; place: string | null; isOpen: boolean };
+  bin?: { polls: number; share: number; maxdur: number; dur: number };
+  span?: { name: string | null; dur: number; isOpen: boolean; isUncompleted: boolean };
+  event?: { count: number; value: number | null };
+  queue?: { min: number; max: number; last: number; at: number | null };
+}
+
+/** `where`: the row's label; `when`: the moment in wall time. Null: nothing to say. */
+export function hoverText(facts: HoverFacts, where: string, when: string): TooltipText | null {
+  if (facts.slice) return sliceText(facts.slice, where, when);
+  if (facts.bin) {
+    const { polls, share, maxdur, dur } = facts.bin;
+    const title = `${formatCount(polls)} polls start within ${formatDuration(dur)}`;
+    const longest = `longest ${formatDuration(maxdur)}, ${formatShare(Math.min(share, 1))} busy`;
+    return { title, lines: [longest, `${where}, ${when}`] };
+  }
+  if (facts.span) {
+    const { name, dur, isOpen, isUncompleted } = facts.span;
+    const note = isOpen ? ', not finished in this trace' : isUncompleted ? ', not completed' : '';
+    return { title: name ?? 'span without a name', lines: [formatDuration(dur) + note, when] };
+  }
+  if (facts.event) {
+    const { count, value } = facts.event;
+    const lines = value === null ? [when] : [`value ${value}`, when];
+    return { title: count > 1 ? `${formatCount(count)} × ${where}` : where, lines };
+  }
+  if (facts.queue) {
+    const { min, max, last } = facts.queue;
+    const range = min === max ? [] : [`from ${formatCount(min)} to ${formatCount(max)} here`];
+    return { title: `${where}: ${formatCount(last)}`, lines: [...range, when] };
+  }
+  return null;
+}
+
+function sliceText(slice: NonNullable<HoverFacts['slice']>, where: string, when: string): TooltipText {
+  const open = slice.isOpen ? ', still going when the trace ends' : '';
+  if (slice.kind !== 0) {
+    const title = slice.kind === 1 ? 'Parked' : 'Kernel wait: runnable, not running';
+    return { title, lines: [formatDuration(slice.dur) + open, `${where}, ${when}`] };
+  }
+  const title = slice.place ? shortPlace(slice.place) : 'Poll';
+  const task = slice.task === null ? 'task unknown' : `task ${slice.task}`;
+  return { title, lines: [`${formatDuration(slice.dur)}${open}, ${task}`, `${where}, ${when}`] };
+}
