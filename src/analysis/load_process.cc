@@ -1,0 +1,103 @@
+// Handlers for what a process, its clocks and the recorder itself say, and for blocked threads.
+// Spec: docs/spec/events.md, "Process".
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "analysis/loader_impl.h"
+#include "format/value.h"
+
+namespace dial9::analysis {
+
+using format::Event;
+
+namespace {
+
+// A stretch that would end after the last nanosecond of the clock ends there.
+std::uint64_t end_of(std::uint64_t start_ns, std::uint64_t duration_ns) {
+  return duration_ns > ~start_ns ? ~std::uint64_t{0} : start_ns + duration_ns;
+}
+
+}  // namespace
+
+void Loader::Impl::on_blocking_call(const Event& event, const Plan& plan) {
+  Block block;
+  block.start_ns = event.timestamp_ns;
+  block.duration_ns = number(event, plan.field[3], 0);
+  block.kind = BlockKind::kCall;
+  block.tid = number32(event, plan.field[0], 0);
+  block.call = text(event, plan.field[2]);
+  blocks_.push_back(block);
+  block_task_ids_.push_back(number(event, plan.field[1], 0));
+  touch(end_of(block.start_ns, block.duration_ns));
+}
+
+void Loader::Impl::on_lock_wait(const Event& event, const Plan& plan) {
+  Block block;
+  block.start_ns = event.timestamp_ns;
+  block.duration_ns = number(event, plan.field[4], 0);
+  block.kind = BlockKind::kLock;
+  block.tid = number32(event, plan.field[0], 0);
+  block.lock = number(event, plan.field[2], 0);
+  block.owner_tid = number32(event, plan.field[3], 0);
+  blocks_.push_back(block);
+  block_task_ids_.push_back(number(event, plan.field[1], 0));
+  touch(end_of(block.start_ns, block.duration_ns));
+}
+
+void Loader::Impl::on_off_cpu(const Event& event, const Plan& plan) {
+  constexpr std::uint64_t kPreemptedReason = 1;
+  Block block;
+  block.start_ns = event.timestamp_ns;
+  block.duration_ns = number(event, plan.field[1], 0);
+  block.kind = number(event, plan.field[2], 0) == kPreemptedReason ? BlockKind::kPreempted
+                                                                   : BlockKind::kOffCpu;
+  block.tid = number32(event, plan.field[0], 0);
+  blocks_.push_back(block);
+  block_task_ids_.push_back(0);
+  touch(end_of(block.start_ns, block.duration_ns));
+}
+
+void Loader::Impl::on_resource_usage(const Event& event, const Plan& plan) {
+  ResourceSample sample;
+  sample.at_ns = event.timestamp_ns;
+  sample.user_cpu_ns = number(event, plan.field[0], kUnknownNs);
+  sample.system_cpu_ns = number(event, plan.field[1], kUnknownNs);
+  sample.rss_bytes = number(event, plan.field[2], kUnknownNs);
+  sample.max_rss_bytes = number(event, plan.field[3], kUnknownNs);
+  sample.major_faults = number(event, plan.field[4], kUnknownNs);
+  sample.involuntary_context_switches = number(event, plan.field[5], kUnknownNs);
+  trace_.resources.push_back(sample);
+  if (sample.rss_bytes != kUnknownNs) {
+    add_sample(kNoName, Series::Kind::kResidentBytes, sample.at_ns,
+               static_cast<double>(sample.rss_bytes));
+  }
+}
+
+void Loader::Impl::on_clock_sync(const Event& event, const Plan& plan) {
+  const std::uint64_t realtime_ns = number(event, plan.field[0], 0);
+  if (realtime_ns != 0) {
+    trace_.anchors.push_back({event.timestamp_ns, realtime_ns});
+  }
+}
+
+void Loader::Impl::on_metadata(const Event& event, const Plan& plan) {
+  if (plan.field[0] < 0) {
+    return;
+  }
+  const format::Value& entries = event.values[static_cast<std::size_t>(plan.field[0])];
+  for (format::ElementCursor cursor(entries); cursor.next();) {
+    if (cursor.is_map()) {
+      trace_.metadata.push_back({event.timestamp_ns, std::string(cursor.key().text()),
+                                 std::string(cursor.value().text())});
+    }
+  }
+}
+
+void Loader::Impl::on_loss(const Event& event, const Plan& plan) {
+  const std::uint64_t first_ns = number(event, plan.field[2], event.timestamp_ns);
+  trace_.loss.push_back({event.timestamp_ns, text(event, plan.field[0]),
+                         number(event, plan.field[1], 0), first_ns,
+                         std::max(first_ns, number(event, plan.field[3], event.timestamp_ns))});
+}
+
+}  // namespace dial9::analysis
