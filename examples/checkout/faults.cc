@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "faults.h"
 
+#include <dial9/asio.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -137,7 +138,8 @@ class HopLoops {
  public:
   HopLoops() {
     for (Loop& loop : loops_) {
-      loop.thread = std::thread([&loop] { loop.io.run(); });
+      dial9::asio::name_context(loop.io, "hop");
+      loop.thread = std::thread([&loop] { dial9::asio::run(loop.io); });
     }
   }
   ~HopLoops() {

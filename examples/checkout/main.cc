@@ -3,6 +3,7 @@
 // --drain-ms), workers end, the audit log is written out. Prints its port once it listens.
 // Exit: 0 after SIGTERM or SIGINT, 1 if it can't start, 2 wrong usage.
 // SPDX-License-Identifier: Apache-2.0
+#include <dial9/asio.h>
 #include <pthread.h>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -25,6 +26,7 @@
 #include "kv_pool.h"
 #include "descriptor_limit.h"
 #include "options.h"
+#include "recording.h"
 #include "service.h"
 
 namespace asio = boost::asio;
@@ -33,28 +35,54 @@ using boost::system::error_code;
 namespace checkout {
 namespace {
 
-// Waits for SIGTERM or SIGINT, then for the server to drain, at most `drain_limit` or until a second
-// signal. On a context of its own: it must be heard however long the workers' queue is.
-void wait_for_the_end(asio::io_context& control, HttpServer& server,
-                      std::chrono::milliseconds drain_limit) {
-  asio::signal_set signals(control, SIGTERM, SIGINT);
-  asio::steady_timer limit(control);
-  signals.async_wait([&](error_code, int) {
-    std::fprintf(stderr, "checkout: shutting down\n");
-    server.shut_down([&control] { control.stop(); });
-    limit.expires_after(drain_limit);
-    limit.async_wait([&control](error_code error) {
-      if (!error) control.stop();
+// The main thread's work, on a context of its own: signals must be heard however long the workers'
+// queue is. Returns after SIGTERM or SIGINT, once the server has drained, at most `drain_limit`
+// later, or at a second signal. SIGUSR1 dumps the memory ring.
+class Control {
+ public:
+  // `io` must outlive all sessions: the last of them stops it.
+  Control(asio::io_context& io, HttpServer& server, Recording& recording, const Options& options)
+      : io_(io), server_(server), recording_(recording), options_(options) {}
+
+  void run() {
+    wait_for_dump();
+    end_signals_.async_wait([this](error_code, int) { shut_down(); });
+    dial9::asio::run(io_);
+  }
+
+ private:
+  void wait_for_dump() {
+    dump_signals_.async_wait([this](error_code error, int) {
+      if (error) return;
+      if (recording_.dump(options_.dump_path)) {
+        std::printf("checkout: dumped %s\n", options_.dump_path.c_str());
+        std::fflush(stdout);
+      }
+      wait_for_dump();
     });
-    signals.async_wait([&control](error_code, int) { control.stop(); });
-  });
-  control.run();
-}
+  }
+
+  void shut_down() {
+    std::fprintf(stderr, "checkout: shutting down\n");
+    server_.shut_down([&io = io_] { io.stop(); });
+    limit_.expires_after(std::chrono::milliseconds(options_.drain_ms));
+    limit_.async_wait([this](error_code) { io_.stop(); });
+    end_signals_.async_wait([this](error_code, int) { io_.stop(); });
+  }
+
+  asio::io_context& io_;
+  HttpServer& server_;
+  Recording& recording_;
+  const Options& options_;
+  asio::signal_set end_signals_{io_, SIGTERM, SIGINT};
+  asio::signal_set dump_signals_{io_, SIGUSR1};
+  asio::steady_timer limit_{io_};
+};
 
 std::vector<std::thread> start_workers(asio::io_context& io, unsigned count) {
   std::vector<std::thread> workers;
   for (unsigned i = 0; i < count; ++i) {
-    workers.emplace_back([&io] { io.run(); });
+    workers.emplace_back([&io] { dial9::asio::run(io); });
     pthread_setname_np(workers.back().native_handle(), ("worker-" + std::to_string(i)).c_str());
   }
   return workers;
@@ -63,7 +91,10 @@ std::vector<std::thread> start_workers(asio::io_context& io, unsigned count) {
 void run(const Options& options) {
   raise_descriptor_limit();
   asio::io_context control(1);
+  Recording recording(options);
   asio::io_context io(static_cast<int>(options.workers));
+  dial9::asio::name_context(control, "control");
+  dial9::asio::name_context(io, "http");
   const auto work = asio::make_work_guard(io);
   const asio::ip::tcp::endpoint store(asio::ip::make_address(options.kv_address),
                                       options.kv_port);
@@ -91,10 +122,11 @@ void run(const Options& options) {
               static_cast<unsigned>(server.port()));
   std::fflush(stdout);
 
-  wait_for_the_end(control, server, std::chrono::milliseconds(options.drain_ms));
+  Control(control, server, recording, options).run();
   io.stop();
   for (std::thread& worker : workers) worker.join();
   faults->stop();
+  recording.stop();
   std::fprintf(stderr, "checkout: stopped after %llu orders\n",
                static_cast<unsigned long long>(counters->orders.load()));
 }

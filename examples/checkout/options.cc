@@ -39,7 +39,13 @@ std::optional<Options> parse_options(int argc, char** argv, int* exit_code) {
   app.add_option("--fault", faults, "Switch on faults: NAME[,NAME...]; see --list-faults");
   app.add_flag("--list-faults", lists_faults, "Describe the faults and end");
   auto* dir = app.add_option("--trace-dir", options.trace_dir, "Record into this directory");
-  app.add_flag("--memory-ring", options.is_memory_ring, "Record into memory only")->excludes(dir);
+  auto* ring = app.add_flag("--memory-ring", options.is_memory_ring, "Record into memory only");
+  ring->excludes(dir);
+  app.add_option("--rotation-ms", options.rotation_ms, "Longest time in one segment, ms")
+      ->check(CLI::Range(10, 3600000))
+      ->capture_default_str();
+  app.add_option("--dump", options.dump_path, "Write the memory ring to this file on SIGUSR1")
+      ->needs(ring);
   app.footer("Without --trace-dir and --memory-ring, the DIAL9_ environment variables decide.");
 
   try {

@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service.h"
 
+#include <dial9/event.h>
+#include <dial9/span.h>
+
 #include <utility>
 
 #include "catalog.h"
@@ -11,6 +14,11 @@ namespace asio = boost::asio;
 
 namespace checkout {
 namespace {
+
+DIAL9_SPAN(RequestSpan, "request",
+           DIAL9_FIELDS((dial9::interned, method), (dial9::text, target)),
+           DIAL9_FIELDS((std::uint32_t, status), (dial9::bytes_u64, body_bytes)));
+DIAL9_EVENT(OrderPlaced, (std::int64_t, order), (std::int64_t, total_cents));
 
 constexpr std::string_view kCartPrefix = "/cart/";
 
@@ -52,7 +60,11 @@ Service::Service(std::shared_ptr<KvPool> store, std::shared_ptr<AuditLog> audit,
       counters_(std::move(counters)) {}
 
 asio::awaitable<HttpResponse> Service::handle(HttpRequest request) {
-  co_return co_await route(request);
+  dial9::span<RequestSpan> span({request.method, request.target});
+  HttpResponse response = co_await route(request);
+  span.late.status = static_cast<std::uint32_t>(response.status);
+  span.late.body_bytes = response.body.size();
+  co_return response;
 }
 
 asio::awaitable<HttpResponse> Service::route(const HttpRequest& request) {
@@ -101,6 +113,7 @@ asio::awaitable<HttpResponse> Service::check_out(std::string_view body) {
   }
   Counters::add(counters_->audit_lines);
   Counters::add(counters_->orders);
+  dial9::record(OrderPlaced{order->number, order->total_cents()});
   co_return json_response(201, json);
 }
 

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <dial9/asio.h>
+
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <utility>
 
@@ -14,8 +15,7 @@ namespace checkout {
 // for ever.
 template <class Executor>
 void spawn(const Executor& executor, const char* name, boost::asio::awaitable<void> body) {
-  static_cast<void>(name);
-  boost::asio::co_spawn(executor, std::move(body), boost::asio::detached);
+  dial9::asio::co_spawn(executor, name, std::move(body), boost::asio::detached);
 }
 
 }  // namespace checkout

@@ -103,7 +103,6 @@ class Client {
   std::deque<Connection*> idle_;
   std::deque<Clock::time_point> due_;  // intended send times of what waits for a connection
   std::size_t in_flight_ = 0;
-  std::size_t connecting_ = 0;
   Results results_;
 };
 

@@ -1,0 +1,50 @@
+// From the service's options to a dial9::Recorder.
+// SPDX-License-Identifier: Apache-2.0
+#include "recording.h"
+
+#include <cstdio>
+#include <utility>
+
+namespace checkout {
+namespace {
+
+constexpr std::uint64_t kDiskBudgetBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMemoryBudgetBytes = std::uint64_t{32} << 20;
+
+}  // namespace
+
+Recording::Recording(const Options& options) {
+  if (options.trace_dir.empty() && !options.is_memory_ring) {
+    recorder_ = dial9::recorder_from_env().recorder;
+    return;
+  }
+  auto recorder_options = options.is_memory_ring
+                              ? dial9::RecorderOptions::memory(kMemoryBudgetBytes)
+                              : dial9::RecorderOptions::disk(options.trace_dir);
+  if (!options.is_memory_ring) recorder_options.budget_bytes = kDiskBudgetBytes;
+  recorder_options.rotation_period = std::chrono::milliseconds(options.rotation_ms);
+  recorder_options.service_name = "checkout";
+  auto [recorder, status] = dial9::Recorder::start(recorder_options);
+  recorder_ = std::move(recorder);
+  if (!status) std::fprintf(stderr, "checkout: not recording: %s\n", status.message().c_str());
+}
+
+bool Recording::dump(const std::string& path) {
+  recorder_.rotate();
+  const dial9::Status status = recorder_.dump(path);
+  if (!status) std::fprintf(stderr, "checkout: no dump: %s\n", status.message().c_str());
+  return status.ok();
+}
+
+void Recording::stop() {
+  if (!recorder_.is_running()) return;
+  const dial9::StopResult result = recorder_.stop();
+  if (!result.is_complete) {
+    std::fprintf(stderr, "checkout: recording incomplete: %s\n", result.unfinished.c_str());
+  }
+  std::fprintf(stderr, "checkout: recorded %llu events, dropped %llu\n",
+               static_cast<unsigned long long>(result.events_written),
+               static_cast<unsigned long long>(result.events_dropped));
+}
+
+}  // namespace checkout
