@@ -59,7 +59,8 @@ DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::u
     const std::uint64_t committed = __atomic_load_n(&control.producer.committed, __ATOMIC_ACQUIRE);
     const std::uint64_t drained = __atomic_load_n(&control.collector.drained, __ATOMIC_RELAXED);
     const std::uint64_t fresh = count_of(committed) - count_of(drained);
-    const bool is_due = takes_all_partials || now_ns - chunk.last_ns >= kPartialDrainNs;
+    // Opened by another clock than this pass's: it may lie a little ahead.
+    const bool is_due = takes_all_partials || now_ns >= chunk.last_ns + kPartialDrainNs;
     if (fresh != 0 && (is_closed || is_due)) {
       drain_chunk(i, committed, is_closed, now_ns);
     } else if (fresh == 0 && !is_closed && is_due) {
