@@ -1,0 +1,232 @@
+// blocking-call: calls and locks that held a worker's thread inside a poll. strand-wait: handlers that
+// waited for another handler of their strand. Spec: docs/spec/findings.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <tuple>
+
+#include "analysis/finders.h"
+#include "analysis/human.h"
+
+namespace dial9::analysis {
+namespace {
+
+constexpr std::uint64_t kMinCount = 5;
+constexpr std::uint64_t kMinTotalNs = 50'000'000;
+constexpr double kCriticalShare = 0.25;  // of one worker's time
+constexpr std::uint64_t kStrandFloorNs = 5'000'000;
+constexpr std::uint64_t kMinStrandWaits = 20;
+constexpr double kMinStrandShare = 0.05;      // of the strand's recorded waits
+constexpr double kCriticalStrandWaits = 0.5;  // of the trace's length, summed over waiters
+constexpr std::size_t kMaxSources = 8;
+
+std::string address(std::uint64_t value) {
+  std::array<char, 24> text;
+  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+struct Source {
+  BlockKind kind = BlockKind::kCall;
+  NameId call = kNoName;
+  std::uint64_t lock = 0;
+  bool operator<(const Source& other) const {
+    return std::tie(kind, call, lock) < std::tie(other.kind, other.call, other.lock);
+  }
+};
+
+struct Blocked {
+  std::uint64_t count = 0;  // at or over the floor
+  std::uint64_t total_ns = 0;
+  std::uint64_t explained = 0;
+  std::size_t worst = ~std::size_t{0};  // block
+  Distribution durations;               // of all
+  std::map<std::uint32_t, std::uint64_t> owners;  // tid: how often
+};
+
+void take(const Trace& trace, std::size_t i, Blocked& blocked) {
+  const Block& block = trace.blocks[i];
+  ++blocked.count;
+  blocked.total_ns += block.duration_ns;
+  if (block.owner_tid != 0) {
+    ++blocked.owners[block.owner_tid];
+  }
+  if (blocked.worst == ~std::size_t{0} ||
+      block.duration_ns > trace.blocks[blocked.worst].duration_ns) {
+    blocked.worst = i;
+  }
+}
+
+std::string owner_text(const Trace& trace, const Blocked& blocked) {
+  const auto most = std::max_element(
+      blocked.owners.begin(), blocked.owners.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::string text = "thread " + std::to_string(most->first);
+  for (std::uint32_t lane = 0; lane < trace.lanes.size(); ++lane) {
+    if (trace.lanes[lane].tid == most->first) {
+      text += ", " + worker_text(trace, lane);
+      break;
+    }
+  }
+  return text + ", " + human_count(most->second) + " times";
+}
+
+std::string source_text(const Trace& trace, const Source& source) {
+  switch (source.kind) {
+    case BlockKind::kLock: return "lock " + address(source.lock);
+    case BlockKind::kOffCpu: return "waiting off the CPU";
+    default: return place_text(trace, source.call);
+  }
+}
+
+Finding make_finding(const FindContext& context, const Source& source, const Blocked& blocked) {
+  const Trace& trace = context.trace;
+  const Block& worst = trace.blocks[blocked.worst];
+  Finding finding;
+  finding.kind = FindingKind::kBlockingCall;
+  finding.count = blocked.count;
+  finding.where = source_text(trace, source);
+  if (worst.poll != kNoIndex) {
+    point_at_poll(trace, worst.poll, finding);
+  }
+  finding.worst_ns = worst.duration_ns;
+  finding.at_ns = worst.start_ns;
+  finding.end_ns = worst.start_ns + worst.duration_ns;
+  const double share = static_cast<double>(blocked.total_ns) /
+                       static_cast<double>(std::max<std::uint64_t>(trace.duration_ns(), 1));
+  if (blocked.count >= kMinCount && blocked.total_ns >= kMinTotalNs) {
+    finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
+  }
+  finding.message =
+      (source.kind == BlockKind::kLock ? "polls waited for " : "polls were blocked by ") +
+      finding.where + " " + human_count(blocked.count) + " times, up to " +
+      human_duration(finding.worst_ns) + " (" + human_duration(blocked.total_ns) + " in all)";
+  finding.evidence.push_back("all waits of this kind: " + spread_text(blocked.durations) +
+                             " over " + human_count(blocked.durations.count()));
+  finding.evidence.push_back(
+      "the worst: " + task_text(trace, worst.task) + " from " +
+      place_text(trace, worst.poll == kNoIndex ? kNoName : trace.polls.spawn_loc[worst.poll]) +
+      " on thread " + std::to_string(worst.tid));
+  if (!blocked.owners.empty()) {
+    finding.evidence.push_back("mostly held by " + owner_text(trace, blocked));
+  }
+  if (blocked.explained != 0) {
+    finding.evidence.push_back(human_count(blocked.explained) +
+                               " more are left out: the kernel's run queue may explain them");
+  }
+  finding.next = source.kind == BlockKind::kLock
+                     ? "hold the lock shorter, split it, or make it asynchronous"
+                     : "use the asynchronous form, or move the call to a pool for blocking work";
+  finding.score = static_cast<double>(blocked.total_ns);
+  return finding;
+}
+
+void keep_worst(Findings& found, Findings& out) {
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Finding& a, const Finding& b) { return a.score > b.score; });
+  if (found.size() > kMaxSources) {
+    found.erase(found.begin() + kMaxSources, found.end());
+  }
+  out.insert(out.end(), found.begin(), found.end());
+}
+
+}  // namespace
+
+void find_blocking_calls(const FindContext& context, Findings& out) {
+  const Trace& trace = context.trace;
+  const std::uint64_t floor_ns = context.options.blocking_floor_ns;
+  std::map<Source, Blocked> sources;
+  std::vector<std::size_t> long_ones;
+  for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
+    const Block& block = trace.blocks[i];
+    if (block.poll == kNoIndex || block.kind == BlockKind::kPreempted) {
+      continue;
+    }
+    sources[{block.kind, block.call, block.lock}].durations.add(block.duration_ns);
+    if (block.duration_ns >= floor_ns) {
+      long_ones.push_back(i);
+    }
+  }
+  // As for long polls: the kernel's wait explains away as many as it can.
+  std::stable_sort(long_ones.begin(), long_ones.end(), [&](std::size_t a, std::size_t b) {
+    return trace.blocks[a].duration_ns < trace.blocks[b].duration_ns;
+  });
+  KernelWaitBudget budget(trace);
+  for (const std::size_t i : long_ones) {
+    const Block& block = trace.blocks[i];
+    Blocked& blocked = sources[{block.kind, block.call, block.lock}];
+    const std::uint32_t worker = trace.lanes[trace.polls.lane[block.poll]].worker;
+    const std::uint64_t end_ns = block.start_ns + block.duration_ns;
+    const std::uint64_t over_ns = block.duration_ns - floor_ns;
+    if (budget.most(worker, block.start_ns, end_ns) > over_ns) {
+      budget.take(worker, block.start_ns, end_ns, over_ns + 1);
+      ++blocked.explained;
+    } else {
+      take(trace, i, blocked);
+    }
+  }
+  Findings found;
+  for (const auto& [source, blocked] : sources) {
+    if (blocked.count != 0) {
+      found.push_back(make_finding(context, source, blocked));
+    }
+  }
+  keep_worst(found, out);
+}
+
+void find_strand_waits(const FindContext& context, Findings& out) {
+  const Trace& trace = context.trace;
+  std::map<std::uint64_t, Blocked> strands;
+  for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
+    const Block& block = trace.blocks[i];
+    if (!is_strand_wait(block)) {
+      continue;
+    }
+    Blocked& blocked = strands[block.lock];
+    blocked.durations.add(block.duration_ns);
+    if (block.duration_ns >= kStrandFloorNs) {
+      take(trace, i, blocked);
+    }
+  }
+  Findings found;
+  for (const auto& [strand, blocked] : strands) {
+    if (blocked.count == 0) {
+      continue;
+    }
+    const Block& worst = trace.blocks[blocked.worst];
+    Finding finding;
+    finding.kind = FindingKind::kStrandWait;
+    finding.count = blocked.count;
+    finding.where = "strand " + address(strand);
+    finding.worst_ns = worst.duration_ns;
+    finding.at_ns = worst.start_ns;
+    finding.end_ns = worst.start_ns + worst.duration_ns;
+    finding.task = worst.task;
+    const double share = static_cast<double>(blocked.count) /
+                         static_cast<double>(blocked.durations.count());
+    const double sum_share = static_cast<double>(blocked.total_ns) /
+                             static_cast<double>(std::max<std::uint64_t>(trace.duration_ns(), 1));
+    if (blocked.count >= kMinStrandWaits && share >= kMinStrandShare) {
+      finding.severity =
+          sum_share >= kCriticalStrandWaits ? Severity::kCritical : Severity::kWarning;
+    }
+    finding.message = human_count(blocked.count) + " handlers waited over " +
+                      human_duration(kStrandFloorNs) + " for " + finding.where + ", up to " +
+                      human_duration(finding.worst_ns) + " (" +
+                      human_duration(blocked.total_ns) + " in all)";
+    finding.evidence.push_back("all waits for it: " + spread_text(blocked.durations) + " over " +
+                               human_count(blocked.durations.count()));
+    finding.evidence.push_back("the worst: " + task_text(trace, worst.task));
+    if (!blocked.owners.empty()) {
+      finding.evidence.push_back("mostly held by " + owner_text(trace, blocked));
+    }
+    finding.next = "one strand serialises all of them: split it, or do less inside it";
+    finding.score = static_cast<double>(blocked.total_ns);
+    found.push_back(std::move(finding));
+  }
+  keep_worst(found, out);
+}
+
+}  // namespace dial9::analysis

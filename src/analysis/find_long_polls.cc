@@ -1,0 +1,164 @@
+// long-poll: polls far above the program's own distribution, place by place. A poll that the kernel
+// may have stretched by not running its thread is not counted.
+// Spec: docs/spec/findings.md, "long-poll".
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "analysis/finders.h"
+#include "analysis/human.h"
+
+namespace dial9::analysis {
+namespace {
+
+// 8 × p90: a program whose handlers normally take long isn't accused of it.
+constexpr std::uint64_t kTimesP90 = 8;
+constexpr std::uint64_t kMinCount = 5;
+constexpr std::uint64_t kMinTotalNs = 50'000'000;
+constexpr std::uint64_t kAloneNs = 200'000'000;  // so long that one is enough
+constexpr std::uint64_t kCriticalNs = 1'000'000'000;
+constexpr double kCriticalShare = 0.10;  // of a worker's time
+constexpr std::size_t kMaxPlaces = 8;
+
+struct Place {
+  NameId spawn_loc = kNoName;
+  std::uint64_t count = 0;
+  std::uint64_t total_ns = 0;
+  std::uint64_t explained = 0;  // by kernel wait
+  std::uint32_t worst = kNoIndex;
+};
+
+struct Candidate {
+  std::uint32_t poll;
+  std::uint64_t over_ns;  // what would have to be kernel wait for it to be an ordinary poll
+};
+
+// Thresholds by the name of the runtime.
+std::unordered_map<NameId, Distribution> distributions(const Trace& trace) {
+  std::unordered_map<NameId, Distribution> by_runtime;
+  for (const Lane& lane : trace.lanes) {
+    Distribution& durations = by_runtime[lane.runtime];
+    for (std::uint32_t poll = lane.polls.first; poll < lane.polls.last; ++poll) {
+      if (trace.polls.is_complete(poll)) {
+        durations.add(trace.polls.duration_ns(poll));
+      }
+    }
+  }
+  return by_runtime;
+}
+
+void add_evidence(const FindContext& context, const Place& place, const Distribution& durations,
+                  bool has_sched, Finding& finding) {
+  const Trace& trace = context.trace;
+  finding.evidence.push_back("all polls of this runtime: " + spread_text(durations) + " over " +
+                             human_count(durations.count()) + " polls");
+  finding.evidence.push_back("the worst: " + task_text(trace, finding.task) + " on " +
+                             worker_text(trace, finding.lane));
+  if (place.explained != 0) {
+    finding.evidence.push_back(human_count(place.explained) +
+                               " more are left out: the kernel may have kept their thread waiting");
+  } else if (!has_sched) {
+    finding.evidence.push_back(
+        "the kernel's run-queue wait wasn't recorded, so a busy machine may be part of this");
+  }
+  std::uint64_t blocked_ns = 0;
+  for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
+    blocked_ns += trace.blocks[i].poll == place.worst ? trace.blocks[i].duration_ns : 0;
+  }
+  if (blocked_ns != 0) {
+    finding.evidence.push_back("in the worst, calls that block took " +
+                               human_duration(blocked_ns));
+  }
+}
+
+Finding make_finding(const FindContext& context, const Place& place,
+                     const Distribution& durations, bool has_sched) {
+  const Trace& trace = context.trace;
+  Finding finding;
+  finding.kind = FindingKind::kLongPoll;
+  finding.count = place.count;
+  finding.worst_ns = trace.polls.duration_ns(place.worst);
+  finding.where = place_text(trace, place.spawn_loc);
+  point_at_poll(trace, place.worst, finding);
+  const double share =
+      static_cast<double>(place.total_ns) / static_cast<double>(std::max<std::uint64_t>(
+                                                trace.duration_ns(), 1));
+  const bool is_many = place.count >= kMinCount && place.total_ns >= kMinTotalNs;
+  if (is_many || finding.worst_ns >= kAloneNs) {
+    finding.severity = finding.worst_ns >= kCriticalNs || share >= kCriticalShare
+                           ? Severity::kCritical
+                           : Severity::kWarning;
+  }
+  finding.message = human_count(place.count) + (place.count == 1 ? " poll" : " polls") +
+                    " of tasks from " + finding.where + " held a worker for up to " +
+                    human_duration(finding.worst_ns) + " (" + human_duration(place.total_ns) +
+                    " in all, " + human_share(share) + " of one worker)";
+  finding.next =
+      "all other tasks of that worker wait meanwhile: split the work, move it to a pool, or await";
+  finding.score = static_cast<double>(place.total_ns) + static_cast<double>(finding.worst_ns);
+  add_evidence(context, place, durations, has_sched, finding);
+  return finding;
+}
+
+}  // namespace
+
+void find_long_polls(const FindContext& context, Findings& out) {
+  const Trace& trace = context.trace;
+  const auto by_runtime = distributions(trace);
+  std::vector<Candidate> candidates;
+  for (const Lane& lane : trace.lanes) {
+    const std::uint64_t threshold_ns =
+        std::max(context.options.long_poll_floor_ns,
+                 kTimesP90 * by_runtime.at(lane.runtime).quantile(0.9));
+    for (std::uint32_t poll = lane.polls.first; poll < lane.polls.last; ++poll) {
+      const std::uint64_t duration_ns = trace.polls.duration_ns(poll);
+      if (trace.polls.is_complete(poll) && duration_ns >= threshold_ns &&
+          lane.worker != kBlockingWorker) {
+        candidates.push_back({poll, duration_ns - threshold_ns});
+      }
+    }
+  }
+  // The cheapest to explain first: so the kernel's wait explains away as many as it can.
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return a.over_ns < b.over_ns;
+  });
+  KernelWaitBudget budget(trace);
+  std::map<std::pair<NameId, NameId>, Place> places;  // (runtime, place)
+  for (const Candidate& candidate : candidates) {
+    const std::uint32_t poll = candidate.poll;
+    const Lane& lane = trace.lanes[trace.polls.lane[poll]];
+    Place& place = places[{lane.runtime, trace.polls.spawn_loc[poll]}];
+    place.spawn_loc = trace.polls.spawn_loc[poll];
+    const std::uint64_t start_ns = trace.polls.start_ns[poll];
+    const std::uint64_t end_ns = trace.polls.end_ns[poll];
+    if (budget.most(lane.worker, start_ns, end_ns) > candidate.over_ns) {
+      budget.take(lane.worker, start_ns, end_ns, candidate.over_ns + 1);
+      ++place.explained;
+      continue;
+    }
+    ++place.count;
+    place.total_ns += end_ns - start_ns;
+    if (place.worst == kNoIndex ||
+        trace.polls.duration_ns(poll) > trace.polls.duration_ns(place.worst)) {
+      place.worst = poll;
+    }
+  }
+  Findings found;
+  for (const auto& [key, place] : places) {
+    if (place.count != 0) {
+      const std::uint32_t worker = trace.lanes[trace.polls.lane[place.worst]].worker;
+      found.push_back(make_finding(context, place, by_runtime.at(key.first),
+                                   budget.is_known(worker)));
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) {
+    return a.severity != b.severity ? a.severity > b.severity : a.score > b.score;
+  });
+  if (found.size() > kMaxPlaces) {
+    found.erase(found.begin() + kMaxPlaces, found.end());
+  }
+  out.insert(out.end(), found.begin(), found.end());
+}
+
+}  // namespace dial9::analysis

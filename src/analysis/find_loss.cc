@@ -1,0 +1,74 @@
+// loss: what the recorder had to drop, by cause, and inputs that end early.
+// Spec: docs/spec/findings.md, "loss".
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include "analysis/finders.h"
+#include "analysis/human.h"
+
+namespace dial9::analysis {
+namespace {
+
+constexpr double kWarningShare = 0.001;
+constexpr double kCriticalShare = 0.10;
+
+struct Cause {
+  std::uint64_t count = 0;
+  std::uint64_t first_ns = ~std::uint64_t{0};
+  std::uint64_t last_ns = 0;
+  std::uint64_t records = 0;
+};
+
+}  // namespace
+
+void find_loss(const FindContext& context, Findings& out) {
+  const Trace& trace = context.trace;
+  std::map<NameId, Cause> causes;
+  for (const LossRecord& record : trace.loss) {
+    Cause& cause = causes[record.cause];
+    cause.count += record.count;
+    cause.first_ns = std::min(cause.first_ns, record.first_ns);
+    cause.last_ns = std::max(cause.last_ns, record.last_ns);
+    ++cause.records;
+  }
+  for (const auto& [name, cause] : causes) {
+    if (cause.count == 0) {
+      continue;
+    }
+    Finding finding;
+    finding.kind = FindingKind::kLoss;
+    finding.count = cause.count;
+    finding.where = std::string(trace.names.text(name));
+    finding.at_ns = cause.first_ns;
+    finding.end_ns = cause.last_ns;
+    const double share = static_cast<double>(cause.count) /
+                         static_cast<double>(trace.events + cause.count);
+    if (share >= kWarningShare) {
+      finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
+    }
+    finding.message = human_count(cause.count) + " events were dropped (" + finding.where +
+                      "), " + human_share(share) + " of all";
+    finding.evidence.push_back("in " + human_count(cause.records) + " stretches over " +
+                               human_duration(cause.last_ns - cause.first_ns) +
+                               "; delays that cross one are not counted");
+    finding.next = "larger thread buffers or budget, or fewer events of the noisiest type";
+    finding.score = static_cast<double>(cause.count);
+    out.push_back(std::move(finding));
+  }
+  for (const InputFile& input : trace.inputs) {
+    if (!input.error) {
+      continue;
+    }
+    Finding finding;
+    finding.kind = FindingKind::kLoss;
+    finding.count = 1;
+    finding.where = input.name;
+    finding.message = "the input ends early: " + input.error->message;
+    finding.evidence.push_back(human_count(input.events) + " events before it were kept");
+    finding.next = "normal for a process that was killed; else copy the file again";
+    out.push_back(std::move(finding));
+  }
+}
+
+}  // namespace dial9::analysis

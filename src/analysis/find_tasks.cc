@@ -1,0 +1,187 @@
+// task-leak: tasks of one place that are spawned all the time and never end. migration: tasks that
+// change the worker at nearly every poll. Spec: docs/spec/findings.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "analysis/finders.h"
+#include "analysis/human.h"
+
+namespace dial9::analysis {
+namespace {
+
+constexpr std::size_t kQuarters = 4;
+constexpr double kMinIdleShare = 0.9;        // of the place's living tasks, that sleep
+constexpr double kMinLivingShare = 0.5;      // of the tasks spawned there
+constexpr std::uint64_t kMinDurationNs = 2'000'000'000;
+constexpr std::uint64_t kCriticalLeaks = 10'000;
+constexpr std::uint64_t kMinMoves = 500;
+constexpr double kMinMoveShare = 0.8;
+constexpr double kAboveChance = 0.5;         // of what is left above moving by chance
+
+struct Births {
+  std::uint64_t spawned = 0;
+  std::uint64_t living = 0;  // spawned in the trace, not ended
+  std::uint64_t idle = 0;    // of those, without a poll in the last part of their life
+  std::array<std::uint64_t, kQuarters> living_by_quarter{};  // of their spawn
+  std::uint32_t oldest = kNoIndex;
+};
+
+// Sleeps since the first half of its recorded life.
+bool is_idle(const Trace& trace, std::uint32_t task) {
+  const std::uint64_t spawn_ns = trace.tasks.spawn_ns[task];
+  return trace.tasks.last_ns[task] - spawn_ns <= (trace.end_ns - spawn_ns) / 2;
+}
+
+std::unordered_map<NameId, Births> count_births(const Trace& trace) {
+  std::unordered_map<NameId, Births> places;
+  const std::uint64_t quarter_ns = std::max<std::uint64_t>(trace.duration_ns() / kQuarters, 1);
+  for (std::uint32_t task = 0; task < trace.tasks.size(); ++task) {
+    const std::uint64_t spawn_ns = trace.tasks.spawn_ns[task];
+    if (spawn_ns == kUnknownNs) {
+      continue;
+    }
+    Births& births = places[trace.tasks.spawn_loc[task]];
+    ++births.spawned;
+    if (trace.tasks.terminate_ns[task] != kUnknownNs) {
+      continue;
+    }
+    ++births.living;
+    births.idle += is_idle(trace, task) ? 1U : 0U;
+    const std::uint64_t quarter = (spawn_ns - trace.begin_ns) / quarter_ns;
+    ++births.living_by_quarter[std::min<std::uint64_t>(quarter, kQuarters - 1)];
+    if (births.oldest == kNoIndex || spawn_ns < trace.tasks.spawn_ns[births.oldest]) {
+      births.oldest = task;
+    }
+  }
+  return places;
+}
+
+// Every quarter of the trace adds to them: at least an eighth each.
+bool grows_throughout(const Births& births) {
+  return std::all_of(births.living_by_quarter.begin(), births.living_by_quarter.end(),
+                     [&](std::uint64_t count) { return count * 8 >= births.living; });
+}
+
+Finding leak(const FindContext& context, NameId place, const Births& births) {
+  const Trace& trace = context.trace;
+  Finding finding;
+  finding.kind = FindingKind::kTaskLeak;
+  finding.count = births.living;
+  finding.where = place_text(trace, place);
+  finding.task = births.oldest;
+  finding.at_ns = trace.tasks.spawn_ns[births.oldest];
+  finding.end_ns = trace.end_ns;
+  finding.severity = births.living >= kCriticalLeaks ? Severity::kCritical : Severity::kWarning;
+  const std::uint64_t lost = trace.lost_events();
+  if (lost * 2 >= births.living) {
+    finding.severity = Severity::kInfo;
+    finding.evidence.push_back(human_count(lost) +
+                               " events were lost: the ends of these tasks may be among them");
+  }
+  finding.message = human_count(births.living) + " of " + human_count(births.spawned) +
+                    " tasks from " + finding.where + " never ended, and " +
+                    human_count(births.idle) + " of them have long been asleep";
+  std::string quarters;
+  for (const std::uint64_t count : births.living_by_quarter) {
+    quarters += (quarters.empty() ? "" : ", ") + human_count(count);
+  }
+  finding.evidence.push_back("still there, by the quarter of the trace they were spawned in: " +
+                             quarters);
+  finding.evidence.push_back("the oldest: " + task_text(trace, births.oldest) + ", asleep for " +
+                             human_duration(trace.end_ns - trace.tasks.last_ns[births.oldest]));
+  finding.next = "see what they wait for: a missing timeout, or a notification that got lost";
+  finding.score = static_cast<double>(births.living);
+  return finding;
+}
+
+struct Moves {
+  std::uint64_t polls = 0;
+  std::uint64_t chances = 0;  // polls after a task's first
+  std::uint64_t moves = 0;
+  std::uint64_t tasks = 0;
+  std::uint32_t worst = kNoIndex;  // task
+  std::unordered_map<std::uint32_t, std::uint64_t> by_worker;
+};
+
+// The share of moves if each poll picked its worker by the shares seen.
+double by_chance(const Moves& moves) {
+  double same = 0;
+  for (const auto& [worker, polls] : moves.by_worker) {
+    const double share = static_cast<double>(polls) / static_cast<double>(moves.polls);
+    same += share * share;
+  }
+  return 1 - same;
+}
+
+}  // namespace
+
+void find_task_leaks(const FindContext& context, Findings& out) {
+  const Trace& trace = context.trace;
+  if (trace.duration_ns() < kMinDurationNs) {
+    return;
+  }
+  for (const auto& [place, births] : count_births(trace)) {
+    const auto living = static_cast<double>(births.living);
+    if (births.living >= context.options.task_leak_floor &&
+        living >= kMinLivingShare * static_cast<double>(births.spawned) &&
+        static_cast<double>(births.idle) >= kMinIdleShare * living && grows_throughout(births)) {
+      out.push_back(leak(context, place, births));
+    }
+  }
+}
+
+void find_migrations(const FindContext& context, Findings& out) {
+  const Trace& trace = context.trace;
+  std::unordered_map<NameId, Moves> places;
+  for (std::uint32_t task = 0; task < trace.tasks.size(); ++task) {
+    const Range polls = trace.tasks.polls[task];
+    if (polls.size() < 2) {
+      continue;
+    }
+    Moves& moves = places[trace.tasks.spawn_loc[task]];
+    moves.polls += polls.size();
+    moves.chances += polls.size() - 1;
+    moves.moves += trace.tasks.migrations[task];
+    ++moves.tasks;
+    for (std::uint32_t i = polls.first; i < polls.last; ++i) {
+      ++moves.by_worker[trace.lanes[trace.polls.lane[trace.task_polls[i]]].worker];
+    }
+    if (moves.worst == kNoIndex ||
+        trace.tasks.migrations[task] > trace.tasks.migrations[moves.worst]) {
+      moves.worst = task;
+    }
+  }
+  for (const auto& [place, moves] : places) {
+    const double share =
+        static_cast<double>(moves.moves) / static_cast<double>(std::max<std::uint64_t>(
+                                               moves.chances, 1));
+    const double chance = by_chance(moves);
+    if (moves.moves < kMinMoves || share < kMinMoveShare ||
+        share < chance + kAboveChance * (1 - chance)) {
+      continue;
+    }
+    Finding finding;
+    finding.kind = FindingKind::kMigration;
+    finding.severity = Severity::kWarning;
+    finding.count = moves.moves;
+    finding.where = place_text(trace, place);
+    finding.task = moves.worst;
+    const std::uint32_t first_poll = trace.task_polls[trace.tasks.polls[moves.worst].first];
+    point_at_poll(trace, first_poll, finding);
+    finding.end_ns = trace.tasks.last_ns[moves.worst];
+    finding.message = "tasks from " + finding.where + " changed the worker at " +
+                      human_share(share) + " of their polls (" + human_count(moves.moves) +
+                      " times, " + human_count(moves.tasks) + " tasks)";
+    finding.evidence.push_back("by chance it would be " + human_share(chance) + ", with " +
+                               human_count(moves.by_worker.size()) + " workers seen");
+    finding.evidence.push_back("the most: " + task_text(trace, moves.worst) + ", " +
+                               human_count(trace.tasks.migrations[moves.worst]) + " changes");
+    finding.next = "each change costs a wake-up and the caches: keep a task on one executor";
+    finding.score = static_cast<double>(moves.moves);
+    out.push_back(std::move(finding));
+  }
+}
+
+}  // namespace dial9::analysis

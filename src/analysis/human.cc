@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/human.h"
+
+#include <array>
+#include <cstdio>
+
+namespace dial9::analysis {
+namespace {
+
+std::string with_digits(double value, const char* unit) {
+  std::array<char, 48> text;
+  const int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  std::snprintf(text.data(), text.size(), "%.*f %s", digits, value, unit);
+  return text.data();
+}
+
+}  // namespace
+
+std::string human_duration(std::uint64_t ns) {
+  constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+  const auto value = static_cast<double>(ns);
+  if (ns == kUnknown) {
+    return "unknown";
+  }
+  if (ns < 1'000) {
+    return std::to_string(ns) + " ns";
+  }
+  if (ns < 1'000'000) {
+    return with_digits(value / 1e3, "us");
+  }
+  return ns < 1'000'000'000 ? with_digits(value / 1e6, "ms") : with_digits(value / 1e9, "s");
+}
+
+std::string human_count(std::uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (std::size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, 1, ',');
+  }
+  return digits;
+}
+
+std::string human_share(double share) { return with_digits(share * 100, "%"); }
+
+std::string human_bytes(std::uint64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? std::to_string(bytes) + " B" : with_digits(value, kUnits[unit]);
+}
+
+}  // namespace dial9::analysis

@@ -1,0 +1,15 @@
+// Numbers as a person reads them in reports: "20.1 ms", "1,234,567", "12.5 %". No locale.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace dial9::analysis {
+
+std::string human_duration(std::uint64_t ns);  // three significant digits; kUnknownNs: "unknown"
+std::string human_count(std::uint64_t count);  // thousands separated by commas
+std::string human_share(double share);         // 0 to 1, as per cent
+std::string human_bytes(std::uint64_t bytes);  // binary units
+
+}  // namespace dial9::analysis
