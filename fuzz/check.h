@@ -1,5 +1,5 @@
-// What the fuzz targets call when a promise is broken: says which, and traps so that libFuzzer keeps
-// the input.
+// What the fuzz targets call when a promise is broken: says which, and traps so that libFuzzer
+// keeps the input.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

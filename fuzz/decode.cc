@@ -1,6 +1,6 @@
 // Any bytes through gunzip, decoder and element cursor, whole and in chunks. Promises checked: no
-// crash, no read outside the input (the sanitizers), views and counts that fit together, and the same
-// result whatever the chunks.
+// crash, no read outside the input (the sanitizers), views and counts that fit together, and the
+// same result whatever the chunks.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>

@@ -184,7 +184,7 @@ class Writer {
   }
 
   format::Encoder encoder;
-  std::vector<format::OwnedEvent> events;    // `schema` is the position in schema_of_event
+  std::vector<format::OwnedEvent> events;  // `schema` is the position in schema_of_event
   std::vector<const format::Schema*> schema_of_event;
 
  private:

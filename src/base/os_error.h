@@ -1,5 +1,5 @@
-// Turns an errno into an Error: the right code, and a message that says what was attempted, on what,
-// and why the system refused.
+// Turns an errno into an Error: the right code, and a message that says what was attempted, on
+// what, and why the system refused.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -30,8 +30,8 @@ inline constexpr std::uint64_t kNoOffset = ~std::uint64_t{0};
 
 struct Error {
   ErrorCode code = ErrorCode::kIo;
-  std::string message;                // one line, ends without a full stop
-  std::uint64_t offset = kNoOffset;   // byte offset in the input, where one is known
+  std::string message;               // one line, ends without a full stop
+  std::uint64_t offset = kNoOffset;  // byte offset in the input, where one is known
 };
 
 template <class T>

@@ -30,8 +30,8 @@ constexpr std::size_t encode_varint(std::uint64_t value, std::uint8_t* out) {
 }
 
 struct DecodedVarint {
-  static constexpr int kNeedsMore = 0;    // the input ends inside the number
-  static constexpr int kMalformed = -1;   // more than 64 bits
+  static constexpr int kNeedsMore = 0;   // the input ends inside the number
+  static constexpr int kMalformed = -1;  // more than 64 bits
   std::uint64_t value;
   int length;  // bytes read, 1..10, or one of the two above
 };

@@ -26,8 +26,9 @@ TEST(Varint, WritesTheKnownEncodings) {
   EXPECT_EQ(encoded(127), (std::vector<std::uint8_t>{0x7f}));
   EXPECT_EQ(encoded(128), (std::vector<std::uint8_t>{0x80, 0x01}));
   EXPECT_EQ(encoded(300), (std::vector<std::uint8_t>{0xac, 0x02}));
-  EXPECT_EQ(encoded(std::numeric_limits<std::uint64_t>::max()),
-            (std::vector<std::uint8_t>{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}));
+  EXPECT_EQ(
+      encoded(std::numeric_limits<std::uint64_t>::max()),
+      (std::vector<std::uint8_t>{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}));
 }
 
 TEST(Varint, ComesBackAtEveryPowerOfTwoAndItsNeighbours) {

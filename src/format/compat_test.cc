@@ -22,10 +22,8 @@ struct KnownTrace {
 };
 
 constexpr KnownTrace kKnownTraces[] = {
-    {"demo-trace.2026-06-22.69957458.bin", 516950},
-    {"block_in_place.2026-05-21.93366247.bin", 909},
-    {"demo-trace.2026-03-19.1cbc9028.bin", 135413},
-    {"demo-trace.2026-04-16.403fe612.bin", 145406},
+    {"demo-trace.2026-06-22.69957458.bin", 516950}, {"block_in_place.2026-05-21.93366247.bin", 909},
+    {"demo-trace.2026-03-19.1cbc9028.bin", 135413}, {"demo-trace.2026-04-16.403fe612.bin", 145406},
     {"demo-trace.2026-05-15.95d621b4.bin", 210639},
 };
 

@@ -23,6 +23,8 @@ std::string describe(Parse failure, std::uint8_t byte) {
   switch (failure) {
     case Parse::kBadHeader:
       return "not a trace: it doesn't start with 'TRC' and a zero byte";
+    case Parse::kBadLaterHeader:
+      return "a damaged stream header";
     case Parse::kBadVersion:
       return "trace format version " + std::to_string(byte) + ", but this reader knows version " +
              std::to_string(kVersion);

@@ -1,8 +1,8 @@
 // The one decoder: a streaming visitor over trace bytes. Feed it chunks of any size; it hands out
 // views into its input without copying (a frame that straddles two chunks is joined in a carry
-// buffer). It never reads outside its input, never allocates more than a small multiple of the bytes
-// it was given (plus a fixed 512 KiB at most), and never loops without consuming. Gzip is undone by
-// gunzip.h before this.
+// buffer). It never reads outside its input, never allocates more than a small multiple of the
+// bytes it was given (plus a fixed 512 KiB at most), and never loops without consuming. Gzip is
+// undone by gunzip.h before this.
 // Spec: docs/spec/trace_format.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -38,8 +38,8 @@ struct FieldDef {
   bool operator==(const FieldDef&) const = default;
 };
 
-// One registered event type. Lives as long as its Decoder; its address is stable, and a type that is
-// registered again in a later stream with the same name and fields gets the same Schema object
+// One registered event type. Lives as long as its Decoder; its address is stable, and a type that
+// is registered again in a later stream with the same name and fields gets the same Schema object
 // (annotations merged: a later value for the same field and key replaces the earlier one), so
 // readers resolve fields by name once a Schema, never once an event.
 struct Schema {
@@ -97,7 +97,8 @@ class Visitor {
   virtual void on_schema(const Schema&) {}
   // Returning false cancels the decode: feed() returns kCancelled.
   virtual bool on_event(const Event&) = 0;
-  // A pool entry. An id may be defined again in the same stream; the later one counts from there on.
+  // A pool entry. An id may be defined again in the same stream; the later one counts from there
+  // on.
   virtual void on_string(std::uint32_t /*id*/, std::string_view /*text*/) {}
   virtual void on_stack(std::uint32_t /*id*/, std::span<const std::uint64_t> /*leaf_first*/) {}
   // The input's end, good or bad; called once from finish() or from the feed() that failed. The
@@ -132,12 +133,12 @@ class Decoder {
   Result<void> feed(std::span<const std::uint8_t> bytes);
 
   // The end of the input. Errors: kTruncated with the offset of the unfinished frame if one is
-  // pending (message: what was kept), kCorrupt if the input was empty, or the one of feed(). Further
-  // calls return the same.
+  // pending (message: what was kept), kCorrupt if the input was empty, or the one of feed().
+  // Further calls return the same.
   Result<void> finish();
 
-  // Entries of the pools of the current stream; nullopt: not defined (strings may be, later). A view
-  // stays valid until the next stream starts or its id is defined again.
+  // Entries of the pools of the current stream; nullopt: not defined (strings may be, later). A
+  // view stays valid until the next stream starts or its id is defined again.
   std::optional<std::string_view> string(std::uint32_t id) const;
   std::optional<std::span<const std::uint64_t>> stack(std::uint32_t id) const;
 

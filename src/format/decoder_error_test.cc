@@ -21,8 +21,11 @@ constexpr std::uint64_t kTail = 25;
 
 // A stream whose event type 1 ('E', untimed) has one field of `wire_type`, then an event of it.
 Bytes one_value(std::uint8_t wire_type, std::string_view value) {
-  return join({hex(kHeader), hex("01 01 00  01 00 'E'  00  01 00  01 00 'f'"), {wire_type},
-               hex("02 01 00"), hex(value)});
+  return join({hex(kHeader),
+               hex("01 01 00  01 00 'E'  00  01 00  01 00 'f'"),
+               {wire_type},
+               hex("02 01 00"),
+               hex(value)});
 }
 constexpr std::uint64_t kValue = 21;
 
@@ -44,6 +47,11 @@ TEST(DecoderError, SaysThatAnInputIsForeign) {
   expect_error(hex("7f 'ELF' 02 01"), ErrorCode::kCorrupt, 0, "not a trace");
   expect_error(hex("'TRACE'"), ErrorCode::kCorrupt, 2, "not a trace");
   expect_error(hex("02 01 00"), ErrorCode::kCorrupt, 0, "not a trace");
+}
+
+TEST(DecoderError, TellsADamagedHeaderInTheMiddleFromAForeignInput) {
+  expect_error(good_event_then("54 52 43 01 01"), ErrorCode::kCorrupt, kTail + 3,
+               "a damaged stream header");
 }
 
 TEST(DecoderError, RefusesAnotherVersionAndNamesIt) {
@@ -77,10 +85,10 @@ TEST(DecoderError, StopsAtATypeIdThatChangesItsMeaning) {
 }
 
 TEST(DecoderError, StopsAtAnUnknownFieldType) {
-  expect_error(good_event_then("01 02 00 01 00 'F' 01 01 00 01 00 'v' 10"),
-               ErrorCode::kUnsupported, kTail + 12, "unknown field type 0x10");
-  expect_error(good_event_then("01 02 00 01 00 'F' 01 01 00 01 00 'v' 80"),
-               ErrorCode::kUnsupported, kTail + 12, "unknown field type 0x80");
+  expect_error(good_event_then("01 02 00 01 00 'F' 01 01 00 01 00 'v' 10"), ErrorCode::kUnsupported,
+               kTail + 12, "unknown field type 0x10");
+  expect_error(good_event_then("01 02 00 01 00 'F' 01 01 00 01 00 'v' 80"), ErrorCode::kUnsupported,
+               kTail + 12, "unknown field type 0x80");
 }
 
 TEST(DecoderError, StopsAtAnUnknownTypeInsideAListOrMap) {
@@ -101,8 +109,8 @@ TEST(DecoderError, StopsAtAVarintOfMoreThanSixtyFourBits) {
   expect_error(one_value(0x09, "ff ff ff ff ff ff ff ff ff 02"), ErrorCode::kCorrupt, kValue,
                "varint");
   // The same where the whole frame isn't known to be there.
-  expect_error(one_value(0x0e, "01 00 00 00 09 80 80 80 80 80 80 80 80 80 80"),
-               ErrorCode::kCorrupt, kValue + 5, "varint");
+  expect_error(one_value(0x0e, "01 00 00 00 09 80 80 80 80 80 80 80 80 80 80"), ErrorCode::kCorrupt,
+               kValue + 5, "varint");
   expect_error(good_event_then("06 ff ff ff ff ff ff ff ff ff 7f 00 00"), ErrorCode::kCorrupt,
                kTail + 1, "varint");
 }

@@ -22,10 +22,9 @@ TEST(Decoder, TakesAStreamOfNothingButItsHeader) {
 }
 
 TEST(Decoder, AdvancesTheTimeBaseWithEveryTimedEvent) {
-  const Outcome decoded = decode(join({hex(kHeader), hex(kSchemaE), hex("02 01 00 0a 00 00 01"),
-                                       hex("02 01 00 05 00 00 02"),
-                                       hex("05 e8 03 00 00 00 00 00 00"),
-                                       hex("02 01 00 01 00 00 03")}));
+  const Outcome decoded = decode(
+      join({hex(kHeader), hex(kSchemaE), hex("02 01 00 0a 00 00 01"), hex("02 01 00 05 00 00 02"),
+            hex("05 e8 03 00 00 00 00 00 00"), hex("02 01 00 01 00 00 03")}));
   EXPECT_EQ(decoded.lines, (Lines{"stream @0", "schema 0 E timed v:11", "E t=10 @18 11:1",
                                   "E t=15 @25 11:2", "E t=1001 @41 11:3", "end"}));
 }
@@ -50,8 +49,8 @@ TEST(Decoder, StartsEverythingAnewAtAHeaderInTheMiddle) {
   Decoder decoder(recorder);
   ASSERT_TRUE(decoder.feed(first));
   EXPECT_EQ(decoder.string(9), "s");
-  ASSERT_TRUE(decoder.feed(join({hex(kHeader), hex("01 01 00 01 00 'F' 01 00 00"),
-                                 hex("02 01 00 07 00 00")})));
+  ASSERT_TRUE(decoder.feed(
+      join({hex(kHeader), hex("01 01 00 01 00 'F' 01 00 00"), hex("02 01 00 07 00 00")})));
   EXPECT_EQ(decoder.string(9), std::nullopt);
   ASSERT_TRUE(decoder.finish());
   EXPECT_EQ(recorder.lines[5], "F t=7 @55");  // base 0 again, another type under the same id
@@ -59,8 +58,8 @@ TEST(Decoder, StartsEverythingAnewAtAHeaderInTheMiddle) {
 }
 
 TEST(Decoder, NeedsTheSchemaAgainAfterAHeader) {
-  const Outcome decoded = decode(
-      join({hex(kHeader), hex(kSchemaE), hex(kHeader), hex("02 01 00 00 00 00 01")}));
+  const Outcome decoded =
+      decode(join({hex(kHeader), hex(kSchemaE), hex(kHeader), hex("02 01 00 00 00 00 01")}));
   EXPECT_EQ(decoded.code, ErrorCode::kCorrupt);
   EXPECT_EQ(decoded.offset, 24u);
 }
@@ -159,8 +158,8 @@ TEST(Decoder, SkipsAnnotationsOfTypesItDoesNotKnow) {
 
 TEST(Decoder, FindsFieldsByName) {
   Schema schema{0, "E", true, {}, {}};
-  schema.fields = {{"a", FieldType::kU8, false}, {"b", FieldType::kU8, false},
-                   {"a", FieldType::kU16, false}};
+  schema.fields = {
+      {"a", FieldType::kU8, false}, {"b", FieldType::kU8, false}, {"a", FieldType::kU16, false}};
   EXPECT_EQ(schema.find("b"), 1);
   EXPECT_EQ(schema.find("a"), 0);
   EXPECT_EQ(schema.find("c"), -1);
@@ -185,8 +184,7 @@ TEST(Decoder, ResolvesAStringThatIsDefinedAfterItsUse) {
 TEST(Decoder, LetsALaterPoolEntryReplaceAnEarlierOne) {
   Recorder recorder;
   Decoder decoder(recorder);
-  ASSERT_TRUE(decoder.feed(join({hex(kHeader),
-                                 hex("03 02 00 00 00  01 00 00 00 01 00 00 00 'a'"),
+  ASSERT_TRUE(decoder.feed(join({hex(kHeader), hex("03 02 00 00 00  01 00 00 00 01 00 00 00 'a'"),
                                  hex("01 00 00 00 01 00 00 00 'b'")})));
   EXPECT_EQ(decoder.string(1), "b");
 }

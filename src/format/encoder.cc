@@ -229,8 +229,7 @@ void Encoder::stack_frames(std::span<const std::uint64_t> leaf_first) {
   }
 }
 
-void Encoder::string_map(
-    std::span<const std::pair<std::string_view, std::string_view>> entries) {
+void Encoder::string_map(std::span<const std::pair<std::string_view, std::string_view>> entries) {
   State& state = *state_;
   if (!state.accept(FieldType::kStringMap)) {
     return;

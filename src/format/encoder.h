@@ -1,8 +1,7 @@
 // Writes trace streams frame by frame into a growing buffer: for segment metadata, the symbolize
 // stage, tests and tools. Whatever is called in whatever order, data() is a valid stream: a call
 // that breaks a schema's order drops the event it is in and says so in misuse().
-// The hot path doesn't use it (it writes the same bytes by itself, see include/dial9/event.h); a
-// golden test holds the two together.
+// The hot path doesn't use it: it writes the same bytes by itself, see include/dial9/event.h.
 // Spec: docs/spec/trace_format.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -77,7 +76,7 @@ class Encoder {
   void boolean(bool v);
   void string(std::string_view v);
   void bytes(std::span<const std::uint8_t> v);
-  void pooled_string(std::string_view v);                      // interns
+  void pooled_string(std::string_view v);                        // interns
   void pooled_stack(std::span<const std::uint64_t> leaf_first);  // interns
   void pool_id(std::uint32_t id);  // of either pool; a stack's must be defined
   void stack_frames(std::span<const std::uint64_t> leaf_first);

@@ -1,6 +1,6 @@
-// The encoder's machine: the buffer, what was registered in the stream, and which value may come next
-// in the event that is being written. A misuse drops that event, so the whole frames in the buffer
-// are always a valid stream.
+// The encoder's machine: the buffer, what was registered in the stream, and which value may come
+// next in the event that is being written. A misuse drops that event, so the whole frames in the
+// buffer are always a valid stream.
 // Internal to format/. Spec: docs/spec/trace_format.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -33,7 +33,9 @@ void put(Buffer& buffer, T value) {
   buffer.insert(buffer.end(), bytes, bytes + sizeof value);
 }
 
-inline void put_tag(Buffer& buffer, FrameTag tag) { buffer.push_back(static_cast<std::uint8_t>(tag)); }
+inline void put_tag(Buffer& buffer, FrameTag tag) {
+  buffer.push_back(static_cast<std::uint8_t>(tag));
+}
 
 inline void put_varint(Buffer& buffer, std::uint64_t value) {
   std::uint8_t bytes[kMaxVarintBytes];

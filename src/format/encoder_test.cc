@@ -51,13 +51,14 @@ TEST(Encoder, NamesEveryMisuseAndStaysValid) {
   EXPECT_NE(misuse_of([](Encoder& e) { e.begin_untimed(2), e.list(1), e.u8(1); }), "");
   EXPECT_NE(misuse_of([](Encoder& e) {
               e.begin_untimed(2), e.list(1), e.element(FieldType::kU8), e.u16(1);
-            }), "");
+            }),
+            "");
   EXPECT_NE(misuse_of([](Encoder& e) {
               e.begin_untimed(2), e.list(1), e.element(FieldType::kPooledStackFrames), e.pool_id(3);
-            }), "");
-  EXPECT_NE(misuse_of([](Encoder& e) {
-              e.begin_untimed(2), e.list(1), e.element(FieldType{77});
-            }), "");
+            }),
+            "");
+  EXPECT_NE(misuse_of([](Encoder& e) { e.begin_untimed(2), e.list(1), e.element(FieldType{77}); }),
+            "");
   EXPECT_NE(misuse_of([](Encoder& e) { e.schema(1, "E", true, {}); }), "");
   EXPECT_NE(misuse_of([](Encoder& e) { e.schema(9, "E", true, {{"f", FieldType{}}}); }), "");
   EXPECT_NE(misuse_of([](Encoder& e) { e.schema(9, std::string(65536, 'x'), true, {}); }), "");
@@ -159,20 +160,48 @@ TEST(Encoder, StaysValidUnderRandomCalls) {
     for (int call = 0; call < 60; ++call) {
       const auto small = static_cast<std::uint32_t>(random() % 4);
       switch (random() % 14) {
-        case 0: out.begin(static_cast<std::uint16_t>(small), random()); break;
-        case 1: out.begin_untimed(static_cast<std::uint16_t>(small)); break;
-        case 2: out.varint(random()); break;
-        case 3: out.present(); break;
-        case 4: out.absent(); break;
-        case 5: out.pooled_string(std::to_string(small)); break;
-        case 6: out.list(small); break;
-        case 7: out.map(small); break;
-        case 8: out.element(static_cast<FieldType>(random() % 17)); break;
-        case 9: out.u8(static_cast<std::uint8_t>(small)); break;
-        case 10: out.string_map({{"k", "v"}}); break;
-        case 11: out.pool_id(small); break;
-        case 12: out.pooled_stack({}); break;
-        default: out.string("s"); break;
+        case 0:
+          out.begin(static_cast<std::uint16_t>(small), random());
+          break;
+        case 1:
+          out.begin_untimed(static_cast<std::uint16_t>(small));
+          break;
+        case 2:
+          out.varint(random());
+          break;
+        case 3:
+          out.present();
+          break;
+        case 4:
+          out.absent();
+          break;
+        case 5:
+          out.pooled_string(std::to_string(small));
+          break;
+        case 6:
+          out.list(small);
+          break;
+        case 7:
+          out.map(small);
+          break;
+        case 8:
+          out.element(static_cast<FieldType>(random() % 17));
+          break;
+        case 9:
+          out.u8(static_cast<std::uint8_t>(small));
+          break;
+        case 10:
+          out.string_map({{"k", "v"}});
+          break;
+        case 11:
+          out.pool_id(small);
+          break;
+        case 12:
+          out.pooled_stack({});
+          break;
+        default:
+          out.string("s");
+          break;
       }
     }
     const Outcome decoded = decode(Bytes(out.data().begin(), out.data().end()));

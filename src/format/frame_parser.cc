@@ -78,7 +78,7 @@ Parse FrameParser::parse_header(Input& in, std::uint64_t offset) {
       return Parse::kNeedsMore;
     }
     if (in.p[i] != kMagic[i]) {
-      return in.fail(Parse::kBadHeader, in.p + i);
+      return in.fail(streams_ == 0 ? Parse::kBadHeader : Parse::kBadLaterHeader, in.p + i);
     }
   }
   if (!in.has(kHeaderBytes)) {

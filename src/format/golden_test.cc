@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <fstream>
+
 #include "format/encoder.h"
 #include "format/test_support.h"
 
@@ -45,8 +48,7 @@ const FieldGolden kFields[] = {
      "10{4:'k'=4:'vv',}", [](Encoder& e) { e.string_map({{"k", "vv"}}); }},
     {"U8", FieldType::kU8, "ff", "11:255", [](Encoder& e) { e.u8(255); }},
     {"U16", FieldType::kU16, "01 80", "12:32769", [](Encoder& e) { e.u16(0x8001); }},
-    {"U32", FieldType::kU32, "04 03 02 81", "13:2164392708",
-     [](Encoder& e) { e.u32(0x81020304); }},
+    {"U32", FieldType::kU32, "04 03 02 81", "13:2164392708", [](Encoder& e) { e.u32(0x81020304); }},
     {"DynamicList", FieldType::kDynamicList, "03 00 00 00 0b 05 04 01 00 00 00 'x' 0e 00 00 00 00",
      "14{11:5,4:'x',14{},}",
      [](Encoder& e) {
@@ -81,8 +83,11 @@ const FieldGolden kFields[] = {
 class GoldenField : public testing::TestWithParam<FieldGolden> {};
 
 Bytes one_field_stream(std::uint8_t wire_type, const Bytes& value) {
-  return join({hex(kHeader), hex("01 07 00  01 00 'E'  00  01 00  01 00 'f'"), {wire_type},
-               hex("02 07 00"), value});
+  return join({hex(kHeader),
+               hex("01 07 00  01 00 'E'  00  01 00  01 00 'f'"),
+               {wire_type},
+               hex("02 07 00"),
+               value});
 }
 
 TEST_P(GoldenField, IsWrittenAsTheseBytesAndReadFromThem) {
@@ -105,8 +110,8 @@ TEST_P(GoldenField, IsWrittenAsTheseBytesAndReadFromThem) {
 TEST_P(GoldenField, HasOneByteInFrontWhenItIsOptional) {
   const FieldGolden& golden = GetParam();
   const auto wire_type = static_cast<std::uint8_t>(static_cast<int>(golden.type) | 0x80);
-  const Bytes expected = join({one_field_stream(wire_type, join({{0x01}, hex(golden.encoded)})),
-                               hex("02 07 00 00")});
+  const Bytes expected =
+      join({one_field_stream(wire_type, join({{0x01}, hex(golden.encoded)})), hex("02 07 00 00")});
   Encoder out;
   out.schema(7, "E", false, {{"f", golden.type, true}});
   out.begin_untimed(7);
@@ -175,6 +180,38 @@ TEST(GoldenFrames, AreTheSixThatTheFormatHas) {
                 "Poll t=4329521728 @159 9:5 7:0 6:absent",
                 "end",
             }));
+}
+
+// The hex at the start of the lines of the last example in the spec.
+Bytes example_of_the_spec() {
+  std::ifstream file(DIAL9_SOURCE_DIR "/docs/spec/trace_format.md");
+  std::string line;
+  std::string example;
+  bool is_inside = false;
+  while (std::getline(file, line)) {
+    if (line.starts_with("```")) {
+      is_inside = !is_inside;
+      example = is_inside ? std::string{} : example;
+    } else if (is_inside) {
+      const auto is_hex = [&](std::size_t at) {
+        return at < line.size() && std::isxdigit(static_cast<unsigned char>(line[at])) != 0;
+      };
+      for (std::size_t at = line.find_first_not_of(' '); is_hex(at) && is_hex(at + 1);
+           at = line.find_first_not_of(' ', at + 2)) {
+        example += line.substr(at, 2) + " ";
+      }
+    }
+  }
+  return hex(example);
+}
+
+TEST(GoldenFrames, TheExampleOfTheSpecMeansWhatItSays) {
+  const Bytes example = example_of_the_spec();
+  EXPECT_EQ(example.size(), 77u);
+  EXPECT_EQ(decode(example).lines,
+            (std::vector<std::string>{"stream @0", "schema 0 Poll timed worker:9 name:7?",
+                                      "string 0 'io'", "Poll t=1000000 @57 9:3 7:0",
+                                      "Poll t=1001000 @69 9:4 7:absent", "end"}));
 }
 
 }  // namespace

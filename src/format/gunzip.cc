@@ -98,8 +98,8 @@ Result<void> Gunzip::State::start_member() {
 
 // Inflates what one call gives; the caller loops.
 Result<void> Gunzip::State::inflate_some(std::span<const std::uint8_t>& bytes) {
-  const auto fed = static_cast<uInt>(
-      std::min<std::size_t>(bytes.size(), std::numeric_limits<uInt>::max()));
+  const auto fed =
+      static_cast<uInt>(std::min<std::size_t>(bytes.size(), std::numeric_limits<uInt>::max()));
   stream.next_in = const_cast<Bytef*>(bytes.data());  // zlib doesn't write to it
   stream.avail_in = fed;
   int result = Z_OK;
@@ -117,8 +117,8 @@ Result<void> Gunzip::State::inflate_some(std::span<const std::uint8_t>& bytes) {
       const std::uint64_t at = offset + (fed - stream.avail_in);
       return make_error(ErrorCode::kCorrupt,
                         std::string("damaged gzip data (") +
-                            (stream.msg != nullptr ? stream.msg : "inflate failed") +
-                            ") at byte " + std::to_string(at) + " of the compressed input",
+                            (stream.msg != nullptr ? stream.msg : "inflate failed") + ") at byte " +
+                            std::to_string(at) + " of the compressed input",
                         at);
     }
   } while (result == Z_OK && (stream.avail_in > 0 || stream.avail_out == 0));
@@ -131,8 +131,8 @@ Result<void> Gunzip::State::inflate_some(std::span<const std::uint8_t>& bytes) {
 
 // Behind a member: zero padding, another member, or something that doesn't belong there.
 Result<void> Gunzip::State::skip_to_member(std::span<const std::uint8_t>& bytes) {
-  const auto other = std::find_if(bytes.begin(), bytes.end(),
-                                  [](std::uint8_t byte) { return byte != 0; });
+  const auto other =
+      std::find_if(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte != 0; });
   take(bytes, static_cast<std::size_t>(other - bytes.begin()));
   if (bytes.empty()) {
     return {};
@@ -183,11 +183,11 @@ Result<void> Gunzip::finish() {
     state.mode = State::Mode::kPlain;
     state.outcome = state.sink({kGzipMagic.data(), 1});
   } else if (state.mode == State::Mode::kInMember) {
-    state.outcome = make_error(
-        ErrorCode::kTruncated,
-        "the gzip member at byte " + std::to_string(state.member_offset) +
-            " of the compressed input isn't finished after byte " + std::to_string(state.offset),
-        state.offset);
+    state.outcome = make_error(ErrorCode::kTruncated,
+                               "the gzip member at byte " + std::to_string(state.member_offset) +
+                                   " of the compressed input isn't finished after byte " +
+                                   std::to_string(state.offset),
+                               state.offset);
   }
   return state.outcome;
 }

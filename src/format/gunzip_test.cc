@@ -1,4 +1,5 @@
-// Gzip in front of the decoder: sniffed, one or many members, cut or damaged, in chunks of any size.
+// Gzip in front of the decoder: sniffed, one or many members, cut or damaged, in chunks of any
+// size.
 // SPDX-License-Identifier: Apache-2.0
 #include "format/gunzip.h"
 
@@ -146,9 +147,8 @@ TEST(Gunzip, StopsWhenTheSinkDoesAndRemembersWhy) {
 TEST(Gunzip, FeedsTheDecoderTheSameTraceAsThePlainFile) {
   const Bytes plain = every_kind();
   const MaterializedTrace expected = materialize(plain);
-  const Bytes half_and_half =
-      join({gzip(Bytes(plain.begin(), plain.begin() + 100)),
-            gzip(Bytes(plain.begin() + 100, plain.end()))});
+  const Bytes half_and_half = join({gzip(Bytes(plain.begin(), plain.begin() + 100)),
+                                    gzip(Bytes(plain.begin() + 100, plain.end()))});
   for (const std::size_t chunk_bytes : {1u, 1000u}) {
     const MaterializedTrace trace = materialize(half_and_half, chunk_bytes);
     EXPECT_FALSE(trace.error);

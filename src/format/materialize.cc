@@ -124,9 +124,8 @@ MaterializedTrace materialize(std::span<const std::uint8_t> bytes) {
 MaterializedTrace materialize(std::span<const std::uint8_t> bytes, std::size_t chunk_bytes) {
   MaterializedTrace trace;
   Collector collector(trace);
-  Gunzip gunzip([&](std::span<const std::uint8_t> inflated) {
-    return collector.decoder().feed(inflated);
-  });
+  Gunzip gunzip(
+      [&](std::span<const std::uint8_t> inflated) { return collector.decoder().feed(inflated); });
   Result<void> outcome;
   while (!bytes.empty() && outcome) {
     const std::size_t step = std::min(chunk_bytes, bytes.size());

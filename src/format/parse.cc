@@ -168,8 +168,8 @@ Parse take_container(Input& in, FieldType type, std::uint32_t depth, const Stack
   if (depth > kMaxNesting) {
     return in.fail(Parse::kTooDeep, start);
   }
-  const Parse result = type == FieldType::kStringMap ? skip_string_map(in)
-                                                     : skip_dynamic(in, type, depth, stacks);
+  const Parse result =
+      type == FieldType::kStringMap ? skip_string_map(in) : skip_dynamic(in, type, depth, stacks);
   if (result == Parse::kDone) {
     out.bytes = {start, in.p};
   }

@@ -17,7 +17,8 @@ namespace dial9::format {
 enum class Parse : std::uint8_t {
   kDone,
   kNeedsMore,       // the input ends inside; Input::missing is set
-  kBadHeader,       // not the magic
+  kBadHeader,       // not the magic at the start of the input
+  kBadLaterHeader,  // nor at the start of a further stream
   kBadVersion,
   kUnknownFrame,
   kUnknownType,     // of a field or an element
@@ -55,8 +56,8 @@ struct Input {
 };
 
 // Takes one value of `type` (without the optional bit) and describes it in `out`, whose `type` and
-// `is_present` are left alone. `depth`: the level that the value would have if it is a container (1:
-// a field's own). `stacks`: where pooled stacks must be defined; nullptr: not checked.
+// `is_present` are left alone. `depth`: the level that the value would have if it is a container
+// (1: a field's own). `stacks`: where pooled stacks must be defined; nullptr: not checked.
 Parse parse_value(Input& in, FieldType type, std::uint32_t depth, const StackPool* stacks,
                   Value& out);
 

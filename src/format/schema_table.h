@@ -1,5 +1,5 @@
-// The schemas of an input: one stable object for each distinct name and field list, whatever streams
-// and type ids it comes under, and the type ids of the current stream.
+// The schemas of an input: one stable object for each distinct name and field list, whatever
+// streams and type ids it comes under, and the type ids of the current stream.
 // Internal to format/.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -13,8 +13,8 @@ namespace dial9::format {
 
 // Usage:
 //   for (ElementCursor cursor(value); cursor.next();) { use(cursor.key(), cursor.value()); }
-// A container inside is walked with a cursor of its own: ElementCursor inner(cursor.value(), cursor).
-// What the Decoder has handed out is well-formed; the cursor takes any bytes.
+// A container inside is walked with a cursor of its own: ElementCursor inner(cursor.value(),
+// cursor). What the Decoder has handed out is well-formed; the cursor takes any bytes.
 class ElementCursor {
  public:
   // `container`: a value of one of the three container types; of any other type, or absent: no

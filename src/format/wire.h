@@ -39,8 +39,8 @@ enum class FieldType : std::uint8_t {
 };
 
 inline constexpr std::uint8_t kLastFieldType = 15;
-inline constexpr std::uint8_t kOptionalBit = 0x80;         // in a schema's type byte
-inline constexpr std::uint32_t kMaxDeltaNs = 16'777'215;   // what the u24 of an event frame holds
-inline constexpr std::uint32_t kMaxNesting = 64;           // levels of containers in one field
+inline constexpr std::uint8_t kOptionalBit = 0x80;        // in a schema's type byte
+inline constexpr std::uint32_t kMaxDeltaNs = 16'777'215;  // what the u24 of an event frame holds
+inline constexpr std::uint32_t kMaxNesting = 64;          // levels of containers in one field
 
 }  // namespace dial9::format

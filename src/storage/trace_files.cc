@@ -108,16 +108,22 @@ std::vector<SegmentFile> segments_of(const std::string& directory,
   std::stable_sort(segments.begin(), segments.end(),
                    [&](const SegmentFile& a, const SegmentFile& b) { return order(a) < order(b); });
   const auto is_same = [](const SegmentFile& a, const SegmentFile& b) {
-    return a.index == b.index && (a.state == SegmentState::kActive) ==
-                                     (b.state == SegmentState::kActive);
+    return a.index == b.index &&
+           (a.state == SegmentState::kActive) == (b.state == SegmentState::kActive);
   };
   segments.erase(std::unique(segments.begin(), segments.end(), is_same), segments.end());
   return segments;
 }
 
 RunInfo describe_run(const std::string& path, const std::vector<SegmentFile>& segments) {
-  RunInfo run{path, last_part(path), false, false, segments.size(), 0,
-              segments.front().modified_unix_ns, segments.front().modified_unix_ns};
+  RunInfo run{path,
+              last_part(path),
+              false,
+              false,
+              segments.size(),
+              0,
+              segments.front().modified_unix_ns,
+              segments.front().modified_unix_ns};
   for (const SegmentFile& segment : segments) {
     run.has_active_segment |= segment.state == SegmentState::kActive;
     run.size_bytes += segment.size_bytes;
@@ -166,8 +172,10 @@ Result<Expansion> expand_directory(const std::string& path) {
   const std::vector<RunInfo> runs = runs_among(path, *entries);
   if (runs.empty()) {
     return make_error(ErrorCode::kNotFound,
-                      "no trace in '" + path + "': it holds no trace.{n}.bin, nor does a directory "
-                      "in it; " + std::string(kWhatToGive));
+                      "no trace in '" + path +
+                          "': it holds no trace.{n}.bin, nor does a directory "
+                          "in it; " +
+                          std::string(kWhatToGive));
   }
   std::string taken = path;
   Result<Expansion> expansion = Expansion{segments_of(path, *entries), {}};
@@ -246,7 +254,7 @@ Result<std::vector<RunInfo>> list_runs(const std::string& directory) {
 }
 
 Result<Expansion> expand_path(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
     return os_error(errno, "open", path, kWhatToGive);
   }
@@ -254,8 +262,10 @@ Result<Expansion> expand_path(const std::string& path) {
     return expand_directory(path);
   }
   if (!S_ISREG(status.st_mode)) {
-    return make_error(ErrorCode::kInvalidArgument, "'" + path + "' is neither a file nor a "
-                      "directory; " + std::string(kWhatToGive));
+    return make_error(ErrorCode::kInvalidArgument, "'" + path +
+                                                       "' is neither a file nor a "
+                                                       "directory; " +
+                                                       std::string(kWhatToGive));
   }
   return Expansion{{as_segment(path, parse_segment_name(last_part(path)), status)}, {}};
 }
@@ -266,7 +276,7 @@ Result<std::uint64_t> read_file(const std::string& path, const ByteSink& sink,
   if (!file) {
     return os_error(errno, "open", path);
   }
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.get(), &status) != 0) {
     return os_error(errno, "look at", path);
   }
@@ -300,8 +310,7 @@ Result<FileDecode> decode_file(const std::string& path, format::Visitor& visitor
                                const ProgressSink& progress) {
   FileDecode decode;
   format::Decoder decoder(visitor);
-  format::Gunzip gunzip(
-      [&](std::span<const std::uint8_t> bytes) { return decoder.feed(bytes); });
+  format::Gunzip gunzip([&](std::span<const std::uint8_t> bytes) { return decoder.feed(bytes); });
   const Result<std::uint64_t> read = read_file(
       path,
       [&](std::span<const std::uint8_t> bytes) {

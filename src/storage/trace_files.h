@@ -1,6 +1,6 @@
-// Finds and reads traces on disk: what a user's path stands for (a file, a run, a directory of runs),
-// in the order in which it was recorded, and the bytes of a file in chunks. Never loads a whole file,
-// never reads what isn't a regular file, never waits on a pipe.
+// Finds and reads traces on disk: what a user's path stands for (a file, a run, a directory of
+// runs), in the order in which it was recorded, and the bytes of a file in chunks. Never loads a
+// whole file, never reads what isn't a regular file, never waits on a pipe.
 // Spec: docs/spec/trace_format.md, "Files".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -53,22 +53,24 @@ struct RunInfo {
   std::int64_t last_modified_unix_ns = 0;
 };
 
-// The runs in `directory`, newest first (by last change, then name): the directory itself if it holds
-// segments, its sub-directories that do (one level), and files in it that end in .bin or .bin.gz.
-// Empty if there are none. Symbolic links are followed; what can't be looked at is left out.
-// Errors: kNotFound, kPermission, kInvalidArgument (not a directory).
+// The runs in `directory`, newest first (by last change, then name): the directory itself if it
+// holds segments, its sub-directories that do (one level), and files in it that end in .bin or
+// .bin.gz. Empty if there are none. Symbolic links are followed; what can't be looked at is left
+// out.
+// Errors: kNotFound (also for what is no directory), kPermission.
 // Cost: one stat a file.
 Result<std::vector<RunInfo>> list_runs(const std::string& directory);
 
 struct Expansion {
-  std::vector<SegmentFile> files;       // in recording order; never empty
-  std::vector<std::string> other_runs;  // runs in the same directory that were not taken, newest first
+  std::vector<SegmentFile> files;  // in recording order; never empty
+  // Runs in the same directory that were not taken, newest first.
+  std::vector<std::string> other_runs;
 };
 
 // What `path` stands for:
 // - a file: itself, whatever its name;
-// - a directory with segments: those, by n, an active one last; of a segment that is there plain and
-//   compressed (a crash between writing the one and removing the other), the plain one;
+// - a directory with segments: those, by n, an active one last; of a segment that is there plain
+//   and compressed (a crash between writing the one and removing the other), the plain one;
 // - a directory of runs: its newest run. Runs that lie beside what was taken are named in
 //   `other_runs`, so that the caller can say so.
 // Errors: kNotFound (nothing there, or no trace in it), kPermission, kInvalidArgument (neither file
@@ -86,8 +88,8 @@ using ProgressSink = std::function<void(const ReadProgress&)>;
 inline constexpr std::size_t kReadChunkBytes = 256 * 1024;
 
 // Reads the file from start to end and gives `sink` chunks of at most kReadChunkBytes, valid
-// during the call; `progress` (may be empty) is called after each. Returns the bytes read. A segment
-// that was sealed or compressed since it was listed is found under its new name.
+// during the call; `progress` (may be empty) is called after each. Returns the bytes read. A
+// segment that was sealed or compressed since it was listed is found under its new name.
 // Errors: of the system, of the sink (returned as it is), kInvalidArgument for what is no regular
 // file. Memory: one chunk. Blocks on the disk.
 Result<std::uint64_t> read_file(const std::string& path, const ByteSink& sink,
@@ -95,10 +97,10 @@ Result<std::uint64_t> read_file(const std::string& path, const ByteSink& sink,
 
 // How the decode of one file ended.
 struct FileDecode {
-  format::DecodeStats stats;      // what was kept
-  std::uint64_t read_bytes = 0;   // of the file, compressed or not
+  format::DecodeStats stats;     // what was kept
+  std::uint64_t read_bytes = 0;  // of the file, compressed or not
   bool is_gzip = false;
-  Result<void> outcome;           // kTruncated, kCorrupt, kUnsupported: after what was kept
+  Result<void> outcome;  // kTruncated, kCorrupt, kUnsupported: after what was kept
 };
 
 // read_file, gunzip where the bytes say so, and a Decoder with `visitor`, to the end of the file.

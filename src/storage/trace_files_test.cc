@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using Paths = std::vector<std::string>;
 
-// A directory that goes away with the test; files in it get the modification time that they are given.
+// A directory that goes away with the test; files in it get the modification time that they are
+// given.
 class TraceFiles : public testing::Test {
  protected:
   TraceFiles() {
@@ -57,9 +58,9 @@ TEST(SegmentName, TellsStatesAndNumbers) {
   EXPECT_EQ(parse_segment_name("trace.12.bin.gz").state, SegmentState::kCompressed);
   EXPECT_EQ(parse_segment_name("trace.12.bin.gz").index, 12u);
   EXPECT_EQ(parse_segment_name("trace.7.bin.active").state, SegmentState::kActive);
-  for (const char* other : {"trace.bin", "trace..bin", "trace.x.bin", "trace.-1.bin", "trace.1.bin.x",
-                            "trace.1", "trace.1.bin.gz.partial", "xtrace.1.bin", "",
-                            "trace.99999999999999999999.bin"}) {
+  for (const char* other :
+       {"trace.bin", "trace..bin", "trace.x.bin", "trace.-1.bin", "trace.1.bin.x", "trace.1",
+        "trace.1.bin.gz.partial", "xtrace.1.bin", "", "trace.99999999999999999999.bin"}) {
     EXPECT_EQ(parse_segment_name(other).state, SegmentState::kLoose) << other;
     EXPECT_EQ(parse_segment_name(other).index, 0u) << other;
   }
@@ -90,8 +91,7 @@ TEST_F(TraceFiles, TakesASegmentOnceWhereACrashLeftItTwice) {
   make("run/trace.1.bin.gz");
   make("run/trace.1.bin");
   make("run/trace.2.bin");
-  EXPECT_EQ(paths(expand_path(at("run"))),
-            (Paths{at("run/trace.1.bin"), at("run/trace.2.bin")}));
+  EXPECT_EQ(paths(expand_path(at("run"))), (Paths{at("run/trace.1.bin"), at("run/trace.2.bin")}));
 }
 
 TEST_F(TraceFiles, TakesTheNewestRunAndNamesTheOthers) {
@@ -178,8 +178,8 @@ TEST_F(TraceFiles, ReadsInBoundedChunksWithProgress) {
   ASSERT_TRUE(read);
   EXPECT_EQ(*read, content.size());
   EXPECT_EQ(seen, content);
-  EXPECT_EQ(progress, (std::vector<std::uint64_t>{kReadChunkBytes, 2 * kReadChunkBytes,
-                                                  content.size()}));
+  EXPECT_EQ(progress,
+            (std::vector<std::uint64_t>{kReadChunkBytes, 2 * kReadChunkBytes, content.size()}));
 }
 
 Result<void> ignore(std::span<const std::uint8_t> /*bytes*/) { return {}; }
