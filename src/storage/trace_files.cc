@@ -103,10 +103,11 @@ std::vector<SegmentFile> segments_of(const std::string& directory,
   }
   // Sealed comes before compressed in SegmentState, so unique() keeps the plain one of a pair.
   const auto order = [](const SegmentFile& segment) {
-    return std::tuple(segment.state == SegmentState::kActive, segment.index, segment.state);
+    return std::tuple(segment.state == SegmentState::kActive, segment.index, segment.state,
+                      std::string_view(segment.path));
   };
-  std::stable_sort(segments.begin(), segments.end(),
-                   [&](const SegmentFile& a, const SegmentFile& b) { return order(a) < order(b); });
+  std::sort(segments.begin(), segments.end(),
+            [&](const SegmentFile& a, const SegmentFile& b) { return order(a) < order(b); });
   const auto is_same = [](const SegmentFile& a, const SegmentFile& b) {
     return a.index == b.index &&
            (a.state == SegmentState::kActive) == (b.state == SegmentState::kActive);
@@ -158,8 +159,8 @@ std::vector<RunInfo> runs_among(const std::string& directory, const std::vector<
       runs.back().is_file = true;
     }
   }
-  std::stable_sort(runs.begin(), runs.end(), [](const RunInfo& a, const RunInfo& b) {
-    return a.last_modified_unix_ns > b.last_modified_unix_ns;
+  std::sort(runs.begin(), runs.end(), [](const RunInfo& a, const RunInfo& b) {
+    return std::tie(b.last_modified_unix_ns, a.name) < std::tie(a.last_modified_unix_ns, b.name);
   });
   return runs;
 }
