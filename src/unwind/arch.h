@@ -15,8 +15,11 @@ namespace dial9::unwind {
 struct RegisterNumbers {
   unsigned sp;
   unsigned fp;
-  unsigned ra;  // the return address column
+  unsigned ra;     // the return address column
+  unsigned extra;  // one more register to follow; kNoRegister: none
 };
+
+inline constexpr unsigned kNoRegister = ~0u;
 
 // Where a signal frame keeps one register: bytes from the stack pointer at the trampoline.
 struct SavedRegister {
@@ -25,12 +28,13 @@ struct SavedRegister {
 };
 
 struct X86_64 {
-  static constexpr RegisterNumbers kNumbers{.sp = 7, .fp = 6, .ra = 16};
+  static constexpr RegisterNumbers kNumbers{.sp = 7, .fp = 6, .ra = 16, .extra = kNoRegister};
   static constexpr unsigned kPc = 16;
   static constexpr std::uint64_t kCallBytes = 8;  // a call pushes the return address
   static constexpr std::uint64_t kStackAlign = 8;
   // mov $15,%rax; syscall: a signal trampoline without unwind table.
-  static constexpr std::array<std::uint8_t, 9> kTrampoline{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+  static constexpr std::array<std::uint8_t, 9> kTrampoline{0x48, 0xc7, 0xc0, 0x0f, 0,
+                                                         0,    0,    0x0f, 0x05};
   // The trampoline's sp points at the ucontext; its registers start 40 bytes in.
   static constexpr std::array<SavedRegister, 17> kSignalFrame{{
       {8, 40}, {9, 48}, {10, 56}, {11, 64}, {12, 72}, {13, 80}, {14, 88}, {15, 96}, {5, 104},
@@ -39,18 +43,19 @@ struct X86_64 {
   static std::uint64_t code_address(std::uint64_t ra) { return ra; }
   static std::uint64_t load_word(std::uint64_t address) {
     std::uint64_t value;
-    asm volatile("movq (%1), %0" : "=r"(value) : "r"(address) : "memory");
+    asm volatile("movq (%1), %0" : "=r"(value) : "r"(address));
     return value;
   }
 };
 
 struct Aarch64 {
-  static constexpr RegisterNumbers kNumbers{.sp = 31, .fp = 29, .ra = 30};
+  static constexpr RegisterNumbers kNumbers{.sp = 31, .fp = 29, .ra = 30, .extra = kNoRegister};
   static constexpr unsigned kPc = 32;
   static constexpr std::uint64_t kCallBytes = 0;  // a call sets x30
   static constexpr std::uint64_t kStackAlign = 8;
   // mov x8, #139; svc #0
-  static constexpr std::array<std::uint8_t, 8> kTrampoline{0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4};
+  static constexpr std::array<std::uint8_t, 8> kTrampoline{0x68, 0x11, 0x80, 0xd2,
+                                                         0x01, 0,    0,    0xd4};
   // siginfo (128 bytes), then the ucontext, whose mcontext starts 176 bytes in with fault_address.
   static constexpr std::array<SavedRegister, 4> kSignalFrame{{
       {29, 128 + 176 + 8 + 29 * 8}, {30, 128 + 176 + 8 + 30 * 8}, {31, 128 + 176 + 8 + 31 * 8},
@@ -60,7 +65,7 @@ struct Aarch64 {
   static std::uint64_t code_address(std::uint64_t ra) { return ra & 0x0000'ffff'ffff'ffff; }
   static std::uint64_t load_word(std::uint64_t address) {
     std::uint64_t value;
-    asm volatile("ldr %0, [%1]" : "=r"(value) : "r"(address) : "memory");
+    asm volatile("ldr %0, [%1]" : "=r"(value) : "r"(address));
     return value;
   }
 };

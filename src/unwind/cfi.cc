@@ -121,6 +121,7 @@ struct Row {
   CfaRule cfa;
   RegisterRule fp;
   RegisterRule ra;
+  RegisterRule extra;
 };
 
 // Runs call frame instructions. All arithmetic wraps: corrupt input may overflow anything.
@@ -230,10 +231,12 @@ class Program {
       row_.fp = rule;
     } else if (reg == numbers_.ra) {
       row_.ra = rule;
+    } else if (reg == numbers_.extra) {
+      row_.extra = rule;
     }
   }
   void restore(std::uint64_t reg) {
-    set(reg, reg == numbers_.fp ? initial_.fp : initial_.ra);
+    set(reg, reg == numbers_.fp ? initial_.fp : reg == numbers_.ra ? initial_.ra : initial_.extra);
   }
   void remember(TableReader& in) {
     if (depth_ == saved_.size()) {
@@ -294,7 +297,8 @@ TableError read_frame_rules(TableSource& source, const FrameEntry& entry, std::u
     return initial.error();
   }
   program.run(in, begin, pc);
-  rules = {program.row().cfa, program.row().fp, program.row().ra, cie.is_signal_frame};
+  const Row& row = program.row();
+  rules = {row.cfa, row.fp, row.ra, row.extra, cie.is_signal_frame};
   return in.error();
 }
 

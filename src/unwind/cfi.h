@@ -48,6 +48,7 @@ struct FrameRules {
   CfaRule cfa;
   RegisterRule fp;
   RegisterRule ra;
+  RegisterRule extra;
   bool is_signal_frame = false;
 };
 

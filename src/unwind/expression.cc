@@ -37,6 +37,8 @@ class Evaluator {
     return stack_[--depth_];
   }
 
+  unsigned missing() const { return missing_; }
+
   void step(std::uint8_t op) {
     if (op >= kLit0 && op <= kLit31) {
       push(op - kLit0);
@@ -53,6 +55,7 @@ class Evaluator {
   void push_register(std::uint64_t number) {
     const auto offset = static_cast<std::uint64_t>(in_.sleb());
     if (!registers_.knows(number)) {
+      missing_ = number < Registers::kCount ? static_cast<unsigned>(number) : kNoRegister;
       in_.fail(TableError::kUnsupported);
       return;
     }
@@ -155,6 +158,7 @@ class Evaluator {
   const Registers& registers_;
   std::array<std::uint64_t, 12> stack_;  // unset beyond depth_
   std::size_t depth_ = 0;
+  unsigned missing_ = kNoRegister;
 };
 
 }  // namespace
@@ -170,7 +174,7 @@ ExpressionResult evaluate(TableSource& tables, WordSource words, const Expressio
     evaluator.step(in.u8());
   }
   const std::uint64_t value = evaluator.pop();
-  return {in.error(), value};
+  return {in.error(), value, evaluator.missing()};
 }
 
 }  // namespace dial9::unwind

@@ -22,6 +22,7 @@ struct WordSource {
 struct ExpressionResult {
   TableError error = TableError::kNone;
   std::uint64_t value = 0;
+  unsigned missing_register = kNoRegister;  // the one whose lack made it kUnsupported
 };
 
 // Evaluates `span` with `first` on the stack if `has_first` (the CFA, for register rules).

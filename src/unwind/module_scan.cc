@@ -28,7 +28,9 @@ struct Scanned {
   std::vector<std::int32_t> index;
 };
 
-const std::uint8_t* at(std::uint64_t address) { return std::bit_cast<const std::uint8_t*>(address); }
+const std::uint8_t* at(std::uint64_t address) {
+  return std::bit_cast<const std::uint8_t*>(address);
+}
 
 // Is [address, address + bytes) inside one readable segment?
 bool is_mapped(const dl_phdr_info& info, std::uint64_t address, std::uint64_t bytes) {
@@ -51,6 +53,8 @@ void scan_ranges(const dl_phdr_info& info, Scanned& out) {
       out.module.end = std::max(out.module.end, from + header.p_memsz);
     } else if (header.p_type == PT_GNU_EH_FRAME && is_mapped(info, from, 12)) {
       out.module.eh_frame_hdr = from;
+    } else if (header.p_type == PT_NOTE && is_mapped(info, from, header.p_memsz)) {
+      add_notes(out.module, from, header.p_memsz);
     }
   }
   out.module.begin = out.module.end == 0 ? 0 : begin;
@@ -62,9 +66,9 @@ void scan_search_table(const dl_phdr_info& info, Scanned& out) {
     return;
   }
   const std::uint8_t* const bytes = at(header);
-  const std::uint8_t pointer_format = bytes[1] & 0x0f;
+  const std::uint8_t format = bytes[1] & 0x0f;
   const bool is_known = bytes[0] == kHeaderVersion && bytes[2] == kCountEncoding &&
-                        bytes[3] == kTableEncoding && (pointer_format == 0x03 || pointer_format == 0x0b);
+                        bytes[3] == kTableEncoding && (format == 0x03 || format == 0x0b);
   if (!is_known) {
     return;
   }
@@ -82,8 +86,9 @@ void scan_search_table(const dl_phdr_info& info, Scanned& out) {
 // A string of the dynamic string table, or empty where it isn't mapped.
 std::string dynamic_string(const dl_phdr_info& info, std::uint64_t table, std::uint64_t offset) {
   std::string text;
-  for (std::uint64_t place = table + offset; text.size() < 256 && is_mapped(info, place, 1); ++place) {
-    const char letter = static_cast<char>(*at(place));
+  const std::uint64_t begin = table + offset;
+  while (text.size() < 256 && is_mapped(info, begin + text.size(), 1)) {
+    const char letter = static_cast<char>(*at(begin + text.size()));
     if (letter == '\0') {
       break;
     }

@@ -22,6 +22,7 @@ static_assert(sizeof(SearchEntry) == 8);
 inline constexpr std::uint32_t kIndexStride = 32;
 
 struct ModuleTable {
+  std::uint64_t generation = 0;     // how many tables there were before
   std::vector<Module> modules;      // by `begin`
   std::vector<std::int32_t> index;  // `code` of every kIndexStride-th entry; permanent modules only
 };

@@ -3,11 +3,13 @@
 #include "unwind/modules.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
@@ -40,6 +42,7 @@ std::atomic<bool> g_may_find_object{true};
 // What only refresh_modules() touches, under the caller's lock.
 struct Refresher {
   LoaderCounts counts;
+  std::uint64_t generation = 0;
   std::vector<std::unique_ptr<const ModuleTable>> retired;
 };
 
@@ -49,17 +52,38 @@ FindObject find_object() noexcept {
              : nullptr;
 }
 
-// Identity of an unloadable module: where it lies and how its table begins.
-std::uint64_t make_stamp(const Module& module, TableSource& tables) {
-  std::array<std::uint64_t, 8> head{};
-  if (module.eh_frame_hdr == 0 || !tables.read(module.eh_frame_hdr, head.data(), sizeof head)) {
-    return 0;
+constexpr std::uint64_t kMaxNotesBytes = 256;
+constexpr unsigned kMaxHeaders = 32;
+constexpr std::uint64_t kPageMask = 4095;
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
+  return (std::rotl(hash, 5) ^ word) * 0x9e37'79b9'7f4a'7c15u;
+}
+
+// Finds the notes of a module that isn't in the published table, by its ELF header in memory.
+void find_notes(Module& module, TableSource& tables) {
+  ElfW(Ehdr) file{};
+  if (!tables.read(module.begin, &file, sizeof file) ||
+      std::memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 || file.e_phnum > kMaxHeaders ||
+      file.e_phentsize != sizeof(ElfW(Phdr))) {
+    return;
   }
-  std::uint64_t hash = module.begin ^ std::rotl(module.eh_frame_hdr, 32);
-  for (const std::uint64_t word : head) {
-    hash = (std::rotl(hash, 5) ^ word) * 0x9e37'79b9'7f4a'7c15u;
+  Module found;  // by addresses of the file
+  std::uint64_t first_load = ~std::uint64_t{0};
+  for (unsigned i = 0; i < file.e_phnum; ++i) {
+    ElfW(Phdr) header{};
+    if (!tables.read(module.begin + file.e_phoff + i * sizeof header, &header, sizeof header)) {
+      return;
+    }
+    if (header.p_type == PT_NOTE) {
+      add_notes(found, header.p_vaddr, header.p_memsz);
+    } else if (header.p_type == PT_LOAD) {
+      first_load = std::min<std::uint64_t>(first_load, header.p_vaddr & ~kPageMask);
+    }
   }
-  return hash | 1;
+  if (found.notes_bytes != 0) {
+    add_notes(module, module.begin + found.notes - first_load, found.notes_bytes);
+  }
 }
 
 // The last entry of `entries` that begins at or below `relative`, or `count` if there is none.
@@ -103,6 +127,17 @@ bool read_header(TableSource& tables, Module& module) {
 
 }  // namespace
 
+void add_notes(Module& module, std::uint64_t begin, std::uint64_t bytes) noexcept {
+  if (module.notes == 0) {
+    module.notes = begin;
+    module.notes_bytes = bytes;
+    return;
+  }
+  const std::uint64_t end = std::max(begin + bytes, module.notes + module.notes_bytes);
+  module.notes = std::min(begin, module.notes);
+  module.notes_bytes = end - module.notes;
+}
+
 bool refresh_modules() noexcept {
   static constinit Refresher* refresher = nullptr;
   if (refresher == nullptr) {
@@ -116,7 +151,8 @@ bool refresh_modules() noexcept {
   try {
     const LoaderCounts counts = loader_counts();
     if (g_table.load(std::memory_order_relaxed) == nullptr || counts != refresher->counts) {
-      auto fresh = std::make_unique<const ModuleTable>(scan_modules());
+      auto fresh = std::make_unique<ModuleTable>(scan_modules());
+      fresh->generation = ++refresher->generation;
       refresher->retired.reserve(refresher->retired.size() + 1);
       refresher->counts = counts;
       refresher->retired.emplace_back(g_table.exchange(fresh.release()));
@@ -137,6 +173,30 @@ ModuleReader::ModuleReader() noexcept {
 
 ModuleReader::~ModuleReader() { g_readers.fetch_sub(1); }
 
+// 0: the module has no tables, or went while we looked.
+std::uint64_t ModuleReader::make_stamp(const Module& module, TableSource& tables) const {
+  std::array<std::uint64_t, 8> words{};
+  if (module.eh_frame_hdr == 0 || !tables.read(module.eh_frame_hdr, words.data(), sizeof words)) {
+    return 0;
+  }
+  std::uint64_t hash = mix(module.begin, module.eh_frame_hdr);
+  for (const std::uint64_t word : words) {
+    hash = mix(hash, word);
+  }
+  const std::uint64_t notes_bytes = std::min(module.notes_bytes, kMaxNotesBytes);
+  for (std::uint64_t done = 0; done < notes_bytes; done += sizeof words) {
+    words.fill(0);
+    const std::uint64_t part = std::min<std::uint64_t>(sizeof words, notes_bytes - done);
+    if (!tables.read(module.notes + done, words.data(), part)) {
+      return 0;
+    }
+    for (const std::uint64_t word : words) {
+      hash = mix(hash, word);
+    }
+  }
+  return mix(hash, table_ == nullptr ? 0 : table_->generation) | 1;
+}
+
 std::optional<Module> ModuleReader::find(std::uint64_t address, TableSource& tables) const {
   const Module* known = nullptr;
   if (table_ != nullptr) {
@@ -150,7 +210,7 @@ std::optional<Module> ModuleReader::find(std::uint64_t address, TableSource& tab
   if (known != nullptr && known->stamp == 0) {
     return *known;
   }
-  std::optional<Module> result;
+  Module result;
   if (const FindObject look_up = find_object(); look_up != nullptr) {
     FoundObject found{};
     if (look_up(std::bit_cast<void*>(address), &found) != 0) {
@@ -164,11 +224,15 @@ std::optional<Module> ModuleReader::find(std::uint64_t address, TableSource& tab
   } else {
     return std::nullopt;
   }
-  result->stamp = make_stamp(*result, tables);
-  if (result->stamp == 0) {
-    return std::nullopt;  // no tables, or gone while we looked
+  if (known != nullptr && known->begin == result.begin &&
+      known->eh_frame_hdr == result.eh_frame_hdr) {
+    result.notes = known->notes;
+    result.notes_bytes = known->notes_bytes;
+  } else {
+    find_notes(result, tables);
   }
-  return result;
+  result.stamp = make_stamp(result, tables);
+  return result.stamp == 0 ? std::nullopt : std::optional(result);
 }
 
 std::uint64_t ModuleReader::find_entry(const Module& module, std::uint64_t pc, TableSource& tables,
@@ -208,7 +272,8 @@ std::uint64_t ModuleReader::find_entry(const Module& module, std::uint64_t pc, T
   if (hit == last - first) {
     return 0;
   }
-  const std::uint64_t entry = view.eh_frame_hdr + static_cast<std::uint64_t>(std::int64_t{chunk[hit].entry});
+  const std::uint64_t entry =
+      view.eh_frame_hdr + static_cast<std::uint64_t>(std::int64_t{chunk[hit].entry});
   if (!view.holds(entry)) {
     error = TableError::kCorrupt;
     return 0;

@@ -7,7 +7,9 @@
 //
 // A module of the program's own start (the executable and what it needs) can't be unloaded, so rows
 // for its addresses hold for ever. Any other may be replaced by another at the same addresses: it
-// bears a stamp, made of where and what it is at this moment, that becomes part of the rows' key.
+// bears a stamp that becomes part of its rows' key, made of its place, the head of its tables, its
+// notes (the build id), and the table's generation. So only a module without a build id that takes
+// the place of one with the very same layout is mistaken for it, until the next refresh.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,6 +25,8 @@ struct Module {
   std::uint64_t end = 0;
   std::uint64_t eh_frame_hdr = 0;  // 0: none
   std::uint64_t stamp = 0;         // 0: never unloaded
+  std::uint64_t notes = 0;         // of its PT_NOTE segments together; 0: none, or too far apart
+  std::uint64_t notes_bytes = 0;
   // The published table's coarse index over eh_frame_hdr's search table, if the module is in it.
   std::uint32_t index_begin = 0;
   std::uint32_t index_size = 0;
@@ -31,6 +35,9 @@ struct Module {
 
   bool holds(std::uint64_t address) const { return address >= begin && address < end; }
 };
+
+// Widens the range of notes by a segment of `bytes` at `begin`.
+void add_notes(Module& module, std::uint64_t begin, std::uint64_t bytes) noexcept;
 
 // Rebuilds the table if modules came or went. Not in a signal handler. False: out of memory.
 bool refresh_modules() noexcept;
@@ -55,6 +62,8 @@ class ModuleReader {
                            TableError& error) const;
 
  private:
+  std::uint64_t make_stamp(const Module& module, TableSource& tables) const;
+
   const struct ModuleTable* table_;
 };
 

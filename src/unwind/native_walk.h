@@ -27,7 +27,8 @@ template <class Arch>
 Result walk_live(Registers& registers, std::span<std::uint64_t> frames, const Options& options) {
   ProcessTables tables(Arch::kNumbers);
   LiveStack<Arch> stack(options.distrust_stack);
-  return Walker<Arch, LiveStack<Arch>, ProcessTables>(registers, stack, tables, frames, options).run();
+  return Walker<Arch, LiveStack<Arch>, ProcessTables>(registers, stack, tables, frames, options)
+      .run();
 }
 
 template <class Arch>

@@ -2,9 +2,9 @@
 // unmapped or protected page is a short answer and not a signal, also when another thread unmaps it
 // in the same instant. Async-signal-safe, no state but one process-wide note.
 //
-// Where a filter denies process_vm_readv, each page is probed first with rt_sigprocmask, which every
-// filter allows, and then loaded: safe unless another thread unmaps the page in between. Cost: about
-// 0.3 µs a call on bare metal, 1 µs under nested virtualisation.
+// Where a filter denies process_vm_readv, each page is probed first with rt_sigprocmask, which
+// every filter allows, and then loaded: safe unless another thread unmaps the page in between.
+// Cost: about 0.3 µs a call on bare metal, 1 µs under nested virtualisation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -16,7 +16,9 @@ class Registers {
     value_[number] = value;
     known_ |= std::uint64_t{1} << number;
   }
-  bool knows(std::uint64_t number) const { return number < kCount && ((known_ >> number) & 1) != 0; }
+  bool knows(std::uint64_t number) const {
+    return number < kCount && ((known_ >> number) & 1) != 0;
+  }
   // Only for a register that is known.
   std::uint64_t operator[](std::uint64_t number) const { return value_[number]; }
   void clear() { known_ = 0; }

@@ -33,7 +33,8 @@ bool is_fp_offset(TableSource& tables, const ExpressionSpan& span, const Registe
   return in.ok() && in.position() == span.address + span.bytes;
 }
 
-bool compact_cfa(TableSource& tables, const CfaRule& cfa, const RegisterNumbers& numbers, Row& row) {
+bool compact_cfa(TableSource& tables, const CfaRule& cfa, const RegisterNumbers& numbers,
+                 Row& row) {
   std::int64_t offset_bytes = cfa.offset_bytes;
   if (cfa.is_expression) {
     row.kind = Row::Kind::kLoadedFromFp;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwind/tables.h"
 
+#include "unwind/general_step.h"
+
 namespace dial9::unwind {
 
 constinit RowCache g_row_cache{};
@@ -12,38 +14,42 @@ std::size_t copy_from_process(void* self, std::uint64_t address, void* to, std::
   return static_cast<ProcessMemory*>(self)->copy(address, to, size);
 }
 
-StopReason to_stop_reason(TableError error) {
-  switch (error) {
-    case TableError::kNone: return StopReason::kNoTable;
-    case TableError::kCorrupt: return StopReason::kCorruptTable;
-    case TableError::kUnsupported: return StopReason::kUnsupportedRule;
-    case TableError::kUnreadable: return StopReason::kUnreadable;
-    case TableError::kBudget: return StopReason::kBudget;
-  }
-  return StopReason::kCorruptTable;
-}
-
 }  // namespace
 
 ProcessTables::ProcessTables(const RegisterNumbers& numbers) noexcept
     : numbers_(numbers), source_{copy_from_process, &memory_, kBudgetBytes} {}
 
 TableError ProcessTables::read(const ModuleReader& modules, const Module& module, std::uint64_t pc,
-                               FrameRules& rules, bool& covers) noexcept {
+                               unsigned extra, FrameRules& rules, bool& covers) noexcept {
+  RegisterNumbers numbers = numbers_;
+  numbers.extra = extra;
   covers = false;
   TableError error = TableError::kNone;
   const std::uint64_t entry = modules.find_entry(module, pc, source_, error);
   if (entry != 0) {
-    error = read_frame_rules(source_, {entry, module.end, module.begin}, pc, numbers_, rules, covers);
+    const FrameEntry place{entry, module.end, module.begin};
+    error = read_frame_rules(source_, place, pc, numbers, rules, covers);
   }
   failure_ = to_stop_reason(error);
   return error;
 }
 
+std::optional<Module> ProcessTables::find_module(const ModuleReader& modules,
+                                                 std::uint64_t pc) noexcept {
+  if (unloadable_ && unloadable_->holds(pc)) {
+    return unloadable_;
+  }
+  std::optional<Module> module = modules.find(pc, source_);
+  if (module && module->stamp != 0) {
+    unloadable_ = module;
+  }
+  return module;
+}
+
 Row ProcessTables::find_row(std::uint64_t pc) noexcept {
   Row row;
   const ModuleReader modules;
-  const auto module = modules.find(pc, source_);
+  const auto module = find_module(modules, pc);
   if (!module) {
     failure_ = modules.is_prepared() ? StopReason::kNoTable : StopReason::kNotPrepared;
     return row;
@@ -54,7 +60,7 @@ Row ProcessTables::find_row(std::uint64_t pc) noexcept {
   }
   FrameRules rules;
   bool covers = false;
-  switch (read(modules, *module, pc, rules, covers)) {
+  switch (read(modules, *module, pc, kNoRegister, rules, covers)) {
     case TableError::kNone:
       if (covers) {
         row = compact(source_, rules, numbers_);
@@ -70,11 +76,11 @@ Row ProcessTables::find_row(std::uint64_t pc) noexcept {
   return row;
 }
 
-bool ProcessTables::rules(std::uint64_t pc, FrameRules& rules) noexcept {
+bool ProcessTables::rules(std::uint64_t pc, unsigned extra, FrameRules& rules) noexcept {
   const ModuleReader modules;
-  const auto module = modules.find(pc, source_);
+  const auto module = find_module(modules, pc);
   bool covers = false;
-  return module && read(modules, *module, pc, rules, covers) == TableError::kNone && covers;
+  return module && read(modules, *module, pc, extra, rules, covers) == TableError::kNone && covers;
 }
 
 }  // namespace dial9::unwind

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "unwind/cfi.h"
 #include "unwind/modules.h"
@@ -32,8 +33,8 @@ class ProcessTables {
     Row row;
     return g_row_cache.find(pc, row) ? row : find_row(pc);
   }
-  // The rules behind a kGeneral row.
-  bool rules(std::uint64_t pc, FrameRules& rules) noexcept;
+  // The rules behind a row, that of register `extra` among them.
+  bool rules(std::uint64_t pc, unsigned extra, FrameRules& rules) noexcept;
   TableSource& source() noexcept { return source_; }
   // Copies the code at `pc`; returns how many bytes are readable.
   std::size_t read_code(std::uint64_t pc, std::uint8_t* to, std::size_t bytes) noexcept {
@@ -44,13 +45,17 @@ class ProcessTables {
 
  private:
   Row find_row(std::uint64_t pc) noexcept;
+  std::optional<Module> find_module(const ModuleReader& modules, std::uint64_t pc) noexcept;
   TableError read(const ModuleReader& modules, const Module& module, std::uint64_t pc,
-                  FrameRules& rules, bool& covers) noexcept;
+                  unsigned extra, FrameRules& rules, bool& covers) noexcept;
 
   const RegisterNumbers& numbers_;
   ProcessMemory memory_;
   TableSource source_;
   StopReason failure_ = StopReason::kNoTable;
+  // The last module that may be unloaded: its stamp holds for this walk, since its frames are on
+  // the stack.
+  std::optional<Module> unloadable_;
 };
 
 }  // namespace dial9::unwind

@@ -4,7 +4,7 @@
 // Async-signal-safe: takes no lock, allocates nothing, calls neither libgcc nor dl_iterate_phdr,
 // uses no TLS of its own, keeps errno, and never faults: what isn't the calling thread's own mapped
 // stack is copied by the kernel (process_vm_readv), which answers an error instead of a signal.
-// Work is bounded by the frames asked for and by a byte budget for tables, so garbage can't hang it.
+// Work is bounded by the frames asked for and by a byte budget for tables: garbage can't hang it.
 // Spec: docs/spec/unwinding.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -38,7 +38,7 @@ enum class StopReason : std::uint8_t {
   kFramesFull,        // `frames` was too short
   kNoTable,           // code without unwind table, and no plausible frame pointer
   kCorruptTable,      // a table contradicts itself or refers outside its module
-  kUnsupportedRule,   // a rule needs a register that isn't known in this frame, or an unknown opcode
+  kUnsupportedRule,   // a rule needs a register that isn't known here, or has an unknown opcode
   kUnreadable,        // a stack word or a table isn't readable memory
   kImplausibleFrame,  // a frame that doesn't lie above its callee, or a return address below 4096
   kBudget,            // the byte budget for unwind tables is used up
@@ -82,7 +82,7 @@ bool prepare() noexcept;
 Result unwind(const ucontext_t* context, std::span<std::uint64_t> frames,
               const Options& options = {}) noexcept;
 
-// The same for the caller's own stack: the first frame is an address in the caller of this function.
+// The same for the caller's own stack: the first frame is an address in this function's caller.
 Result unwind_here(std::span<std::uint64_t> frames, const Options& options = {}) noexcept;
 
 // A copied stack: `bytes` were at `address` of this process when the registers had these values.

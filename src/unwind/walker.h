@@ -3,9 +3,8 @@
 //   pc ──row──► CFA ──load──► return address, saved fp ──► the caller's pc, sp = CFA, fp ──► ...
 //
 // Each step moves sp up, but for a signal frame, which may lead to another stack; so steps are
-// bounded by `frames`. In an interrupted frame all registers are known, above it pc, sp and fp.
-// A return address lies behind its call, hence the look-up at one less (a call may be a function's
-// last instruction); an interrupted address is looked up as it is.
+// bounded by `frames`. In an interrupted frame all registers are known, above it pc, sp and fp; the
+// rare frame that needs another is reached again from below, along with that register.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,16 +14,15 @@
 #include <span>
 
 #include "unwind/arch.h"
-#include "unwind/cfi.h"
-#include "unwind/expression.h"
+#include "unwind/general_step.h"
 #include "unwind/registers.h"
 #include "unwind/row.h"
 #include "unwind/unwind.h"
 
 namespace dial9::unwind {
 
-// Stack: enter(sp), load(address, word). Tables: row(pc), rules(pc, rules), source(), failure(),
-// read_code(pc, to, bytes).
+// Stack: enter(sp), load(address, word). Tables: row(pc), rules(pc, extra, rules), source(),
+// failure(), read_code(pc, to, bytes).
 template <class Arch, class Stack, class Tables>
 class Walker {
  public:
@@ -86,7 +84,7 @@ class Walker {
         break;
       case Row::Kind::kSignalFrame: return step_signal_frame();
       case Row::Kind::kOutermost: return stop(StopReason::kEndOfStack);
-      case Row::Kind::kGeneral: return step_general(place);
+      case Row::Kind::kGeneral: return step_general();
       case Row::Kind::kNoTable: return step_without_table();
       case Row::Kind::kCorrupt: case Row::Kind::kUnsupported: return stop_at_bad_row(row.kind);
     }
@@ -104,14 +102,8 @@ class Walker {
     return stack_.load(address, word) || stop(StopReason::kUnreadable);
   }
 
-  // Does a caller's frame at `cfa` lie above this one? Where the return address is in a register
-  // (AArch64's leaves; the last instruction of libgcc's exception landing) a frame may be empty.
-  bool is_above(std::uint64_t cfa) const {
-    return cfa % Arch::kStackAlign == 0 && cfa >= sp_ && (cfa > sp_ || is_interrupted_);
-  }
-
   bool step_row(const Row& row, std::uint64_t cfa) {
-    if (!is_above(cfa)) {
+    if (!is_above<Arch>(cfa, sp_, is_interrupted_)) {
       return stop(StopReason::kImplausibleFrame);
     }
     std::uint64_t ra = 0;
@@ -152,6 +144,7 @@ class Walker {
     sp_ = cfa;
     fp_ = fp;
     is_interrupted_ = false;
+    ++steps_;
     return true;
   }
 
@@ -213,6 +206,7 @@ class Walker {
     sp_ = registers_[Arch::kNumbers.sp];
     fp_ = registers_[Arch::kNumbers.fp];
     is_interrupted_ = true;
+    steps_ = 0;
     stack_.enter(sp_);
     return true;
   }
@@ -227,83 +221,45 @@ class Walker {
     return to_caller(ra, sp_ + Arch::kCallBytes, fp_);
   }
 
-  static bool load_for_expression(void* self, std::uint64_t address, std::uint64_t& word) {
-    return address % 8 == 0 && static_cast<Stack*>(self)->load(address, word);
-  }
-
-  bool value_of(const ExpressionSpan& span, bool has_cfa, std::uint64_t cfa, std::uint64_t& value) {
-    const ExpressionResult result = evaluate(tables_.source(), {load_for_expression, &stack_}, span,
-                                             registers_, has_cfa, cfa);
-    value = result.value;
-    switch (result.error) {
-      case TableError::kNone: return true;
-      case TableError::kCorrupt: return stop(StopReason::kCorruptTable);
-      case TableError::kUnsupported: return stop(StopReason::kUnsupportedRule);
-      case TableError::kUnreadable: return stop(StopReason::kUnreadable);
-      case TableError::kBudget: return stop(StopReason::kBudget);
-    }
-    return false;
-  }
-
-  bool apply(const RegisterRule& rule, std::uint64_t own, bool knows_own, std::uint64_t cfa,
-             std::uint64_t& value) {
-    const std::uint64_t at_cfa = cfa + static_cast<std::uint64_t>(rule.offset_bytes);
-    switch (rule.kind) {
-      case RegisterRule::Kind::kSame:
-      case RegisterRule::Kind::kUndefined:  // of fp: as libgcc takes it; of ra: never comes here
-        value = own;
-        return knows_own || stop(StopReason::kUnsupportedRule);
-      case RegisterRule::Kind::kAtCfa: return load(at_cfa, value);
-      case RegisterRule::Kind::kIsCfa: value = at_cfa; return true;
-      case RegisterRule::Kind::kRegister:
-        if (!registers_.knows(rule.reg)) {
-          return stop(StopReason::kUnsupportedRule);
-        }
-        value = registers_[rule.reg];
-        return true;
-      case RegisterRule::Kind::kAtExpression:
-        return value_of(rule.expression, true, cfa, value) && load(value, value);
-      case RegisterRule::Kind::kIsExpression: return value_of(rule.expression, true, cfa, value);
-    }
-    return false;
-  }
-
-  [[gnu::noinline]] bool step_general(std::uint64_t place) {
-    FrameRules rules;
-    if (!tables_.rules(place, rules)) {
-      return stop(tables_.failure());
-    }
-    if (!is_interrupted_) {
-      registers_.clear();
-      registers_.set(Arch::kNumbers.sp, sp_);
-      registers_.set(Arch::kNumbers.fp, fp_);
-      registers_.set(Arch::kPc, pc_);
-    }
-    std::uint64_t cfa = 0;
-    if (rules.cfa.is_expression) {
-      if (!value_of(rules.cfa.expression, false, 0, cfa)) {
-        return false;
-      }
-    } else if (!registers_.knows(rules.cfa.reg)) {
-      return stop(StopReason::kUnsupportedRule);
+  [[gnu::noinline]] bool step_general() {
+    GeneralStep<Arch, Stack, Tables> general(stack_, tables_);
+    Frame frame;
+    if (is_interrupted_) {
+      frame.registers = registers_;
     } else {
-      cfa = registers_[rules.cfa.reg] + static_cast<std::uint64_t>(rules.cfa.offset_bytes);
+      frame.registers.set(Arch::kPc, pc_);
+      frame.registers.set(Arch::kNumbers.sp, sp_);
+      frame.registers.set(Arch::kNumbers.fp, fp_);
+      frame.is_interrupted = false;
     }
-    if (!is_above(cfa)) {
-      return stop(StopReason::kImplausibleFrame);
+    auto failure = general.to_caller(frame, kNoRegister);
+    if (failure == StopReason::kUnsupportedRule && !is_interrupted_ &&
+        general.missing() != kNoRegister && follow(general, general.missing(), frame)) {
+      failure = general.to_caller(frame, kNoRegister);
     }
-    std::uint64_t ra = 0;
-    std::uint64_t kept = 0;
-    const bool has_kept = return_register(kept);
-    std::uint64_t fp = 0;
-    if (!apply(rules.ra, kept, has_kept, cfa, ra) || !apply(rules.fp, fp_, true, cfa, fp)) {
-      return false;
+    if (failure) {
+      return stop(*failure);
     }
     by_table_ = true;
-    return to_caller(ra, cfa, fp);
+    return to_caller(frame.registers[Arch::kPc], frame.registers[Arch::kNumbers.sp],
+                     frame.registers[Arch::kNumbers.fp]);
   }
 
-  Registers& registers_;
+  // Walks again from the interrupted frame, this time along with the register `wanted`, and arrives
+  // at the current frame. At most a few frames as a rule: whoever needs such a register sets it.
+  bool follow(GeneralStep<Arch, Stack, Tables>& general, unsigned wanted, Frame& frame) {
+    frame.registers = registers_;
+    frame.is_interrupted = true;
+    for (std::uint32_t i = 0; i < steps_; ++i) {
+      if (general.to_caller(frame, wanted)) {
+        return false;
+      }
+    }
+    return frame.registers.knows(wanted) && frame.registers[Arch::kPc] == pc_ &&
+           frame.registers[Arch::kNumbers.sp] == sp_;
+  }
+
+  Registers& registers_;  // of the last interrupted frame
   Stack& stack_;
   Tables& tables_;
   const std::span<std::uint64_t> frames_;
@@ -317,6 +273,7 @@ class Walker {
   std::uint32_t count_ = 0;
   std::uint32_t skipped_ = 0;
   std::uint32_t signal_frames_ = 0;
+  std::uint32_t steps_ = 0;  // since the last interrupted frame
   StopReason stop_ = StopReason::kEndOfStack;
 };
 

@@ -33,6 +33,7 @@ struct State {
   Options options;
   std::atomic<bool> is_on{false};
   std::atomic<std::uint32_t> samples{0};
+  std::uint32_t limit = 0;  // samples; then the handler lets the work come to its end
   std::uint32_t equal = 0;
   std::uint32_t whole = 0;
   std::uint32_t deepest = 0;
@@ -68,8 +69,9 @@ void walk_reference(std::uint64_t pc, Stack& stack) {
 }
 
 void on_timer(int, siginfo_t*, void* context) {
-  if (g_state.is_on.load(std::memory_order_relaxed)) {
-    compare_here(static_cast<const ucontext_t*>(context), g_state.options);
+  if (g_state.is_on.load(std::memory_order_relaxed) &&
+      g_state.samples.load(std::memory_order_relaxed) < g_state.limit) {
+    compare_here(static_cast<const ucontext_t*>(context));
   }
 }
 
@@ -80,7 +82,8 @@ std::string describe(std::uint64_t pc) {
   }
   std::array<char, 256> text;
   const char* const file = std::strrchr(info.dli_fname, '/');
-  std::snprintf(text.data(), text.size(), "%s+0x%lx (%s)", file == nullptr ? info.dli_fname : file + 1,
+  std::snprintf(text.data(), text.size(), "%s+0x%lx (%s)",
+                file == nullptr ? info.dli_fname : file + 1,
                 static_cast<unsigned long>(pc - std::bit_cast<std::uint64_t>(info.dli_fbase)),
                 info.dli_sname == nullptr ? "?" : info.dli_sname);
   return text.data();
@@ -94,7 +97,18 @@ std::string describe(const Stack& stack) {
   return text;
 }
 
-Comparison result() {
+}  // namespace
+
+void begin_comparison(const Options& options) {
+  prepare();
+  g_state.options = options;
+  g_state.samples = 0;
+  g_state.equal = g_state.whole = g_state.deepest = 0;
+  g_state.has_difference = false;
+  walk_reference(0, g_state.reference);  // libgcc's own first-call work, outside the handler
+}
+
+Comparison end_comparison() {
   Comparison comparison{g_state.samples.load(), g_state.equal, g_state.whole, g_state.deepest, {}};
   if (g_state.has_difference) {
     comparison.first_difference =
@@ -104,21 +118,14 @@ Comparison result() {
   return comparison;
 }
 
-void reset(const Options& options) {
-  g_state.options = options;
-  g_state.samples = 0;
-  g_state.equal = g_state.whole = g_state.deepest = 0;
-  g_state.has_difference = false;
-}
-
-}  // namespace
-
-void compare_here(const ucontext_t* context, const Options& options) {
+void compare_here(const ucontext_t* context) {
   State& state = g_state;
-  const Result result = unwind(context, state.ours.frames, options);
+  const Result result = unwind(context, state.ours.frames, state.options);
   state.ours.count = result.count;
   walk_reference(state.ours.frames[0], state.reference);
-  const auto frames = [](const Stack& stack) { return std::span(stack.frames.data(), stack.count); };
+  const auto frames = [](const Stack& stack) {
+    return std::span(stack.frames.data(), stack.count);
+  };
   const bool equal = std::ranges::equal(frames(state.ours), frames(state.reference));
   state.equal += equal;
   state.whole += !result.truncated();
@@ -134,10 +141,8 @@ void compare_here(const ucontext_t* context, const Options& options) {
 
 Comparison sample_here(std::uint32_t samples, const std::function<void()>& work,
                        const Options& options) {
-  prepare();
-  reset(options);
-  walk_reference(0, g_state.reference);  // libgcc's own first-call work, outside the handler
-  work();                                // what the workload sets up once
+  begin_comparison(options);
+  work();  // what the workload sets up once
   struct sigaction action {};
   struct sigaction before {};
   action.sa_sigaction = on_timer;
@@ -149,6 +154,7 @@ Comparison sample_here(std::uint32_t samples, const std::function<void()>& work,
   event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
   timer_t timer{};
   timer_create(CLOCK_MONOTONIC, &event, &timer);
+  g_state.limit = samples;
   g_state.is_on = true;
   const itimerspec interval{{0, kIntervalNs}, {0, kIntervalNs}};
   timer_settime(timer, 0, &interval, nullptr);
@@ -161,7 +167,7 @@ Comparison sample_here(std::uint32_t samples, const std::function<void()>& work,
     before.sa_handler = SIG_IGN;  // a last signal may still be on its way
   }
   sigaction(SIGPROF, &before, nullptr);
-  return result();
+  return end_comparison();
 }
 
 Comparison sample_while(std::uint32_t samples, const std::function<void()>& work,

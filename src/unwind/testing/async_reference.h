@@ -22,9 +22,13 @@ struct Comparison {
   std::string first_difference;  // both stacks of the first that isn't equal or whole; else empty
 };
 
+// Between these two, compare_here() counts.
+void begin_comparison(const Options& options);
+Comparison end_comparison();
+
 // Our stack and libgcc's for the interrupted `context`, counted into the running comparison. In a
-// signal handler of the thread that is sampled.
-void compare_here(const ucontext_t* context, const Options& options = {});
+// signal handler of the one thread that is sampled.
+void compare_here(const ucontext_t* context);
 
 // Runs `work` on a thread of its own, again and again, until `samples` signals hit it.
 Comparison sample_while(std::uint32_t samples, const std::function<void()>& work,
