@@ -119,6 +119,9 @@ std::uint64_t poll_start_deferred(Poll&, RuntimeId runtime, TaskRef task) noexce
 void poll_confirm(Poll&) noexcept;
 // It ends, also by an exception. Returns the stamp, 0 if none was taken.
 std::uint64_t poll_end(Poll&) noexcept;
+// The work of this thread goes on as another task, which the one so far woke: where one coroutine
+// resumes another directly. Inside a poll it ends here and begins anew as the other's, at one stamp.
+void switch_task(TaskRef task) noexcept;
 // True inside a poll that is being recorded. Any context.
 bool is_in_poll() noexcept;
 // The task of the innermost poll; 0 outside.

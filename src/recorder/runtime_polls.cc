@@ -168,6 +168,19 @@ std::uint64_t poll_end(Poll& poll) noexcept {
   return stamp;
 }
 
+void switch_task(TaskRef task) noexcept {
+  ThreadState& t = t_state;
+  t.task = task;
+  Poll* poll = t.poll;
+  if (poll == nullptr || poll->task.id == task.id) return;
+  if (poll->state != Poll::State::kOpen) return;
+  const TaskId waker = poll->task.id;
+  poll->task = task;
+  const std::uint64_t stamp = record_stamped(internal::PollEndEvent{poll->worker});
+  task_ready_at(task.id, waker, stamp);
+  record_at(start_event(*poll), stamp);
+}
+
 bool is_in_poll() noexcept {
   const Poll* poll = t_state.poll;
   return poll != nullptr && poll->state != Poll::State::kOff &&

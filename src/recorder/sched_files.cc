@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "dial9/runtime.h"
@@ -49,22 +50,26 @@ void path_of(std::uint32_t tid, char* path) noexcept {
   }
 }
 
+// System calls directly: libc's open, pread and close are cancellation points, and a thread that is
+// cancelled must not unwind from here.
 int open_file(std::uint32_t tid) noexcept {
   char path[48];
   path_of(tid, path);
-  return open(path, O_RDONLY | O_CLOEXEC);
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
 }
+
+void close_file(int fd) noexcept { syscall(SYS_close, fd); }
 
 bool read_file(int fd, SchedReading* reading) noexcept {
   char text[96];
-  const ssize_t n = pread(fd, text, sizeof text, 0);
+  const long n = syscall(SYS_pread64, fd, text, sizeof text, 0L);
   return n > 0 && sched_parse(text, static_cast<std::size_t>(n), reading);
 }
 
 void close_slot(Slot& slot) noexcept {
   const int fd = slot.fd.exchange(-1, std::memory_order_relaxed);
   slot.tid.store(0, std::memory_order_relaxed);
-  if (fd >= 0) close(fd);
+  if (fd >= 0) close_file(fd);
 }
 
 // Takes a free slot for the thread, locked; null: all are taken.
@@ -92,7 +97,7 @@ bool read_briefly(std::uint32_t tid, SchedReading* reading) noexcept {
   const int fd = open_file(tid);
   if (fd < 0) return false;
   const bool is_read = read_file(fd, reading);
-  close(fd);
+  close_file(fd);
   return is_read;
 }
 

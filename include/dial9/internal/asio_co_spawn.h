@@ -24,20 +24,19 @@ runtime::RuntimeId runtime_of_executor(const Executor& executor) noexcept {
   }
 }
 
-// Makes the coroutine's task the thread's, where a lazily started coroutine begins in its caller's poll;
-// and gives the thread back to who waits for the result, so that its continuation is its own.
-inline void enter_task(runtime::TaskRef task) noexcept {
-  if (runtime::current_task().id != task.id) runtime::exchange_current_task(task);
-}
-
+// Makes the coroutine's task the thread's where it begins in another's poll; and gives the thread back
+// to who waits for the result, since that may be resumed directly, and what it starts is its own.
 struct Spawned {
   hooks::TaskGuard guard;
   runtime::TaskRef parent;
   bool returns_to_parent;
 
-  void begin() const noexcept { enter_task(guard.task()); }
+  void begin() const noexcept { become(guard.task()); }
   void finish() const noexcept {
-    if (returns_to_parent) enter_task(parent);
+    if (returns_to_parent) become(parent);
+  }
+  static void become(runtime::TaskRef task) noexcept {
+    if (runtime::current_task().id != task.id) runtime::switch_task(task);
   }
 };
 
