@@ -253,6 +253,8 @@ bool Arena::take_loss_range(LossCause cause, std::uint64_t* first_ns, std::uint6
 }
 
 bool Arena::has_live_owner() {
+  // The child of a fork shares these pages with its parent, whose threads it can't see: hands off.
+  if (header_->pid != static_cast<std::uint32_t>(::getpid())) return false;
   bool has_any = false;
   for (std::uint32_t i = 0; i < chunk_count(); ++i) {
     ChunkControl& chunk = controls_[i];

@@ -23,11 +23,22 @@ Retired& retired() {
   return *instance;
 }
 
-// Whole pages of chunks that no thread has open; refused by some file systems, which costs memory only.
-void give_back_pages(Arena& arena) {
-  for (std::uint32_t i = 0; i < arena.chunk_count(); ++i) {
-    if (__atomic_load_n(&arena.control(i).producer.state, __ATOMIC_ACQUIRE) == kChunkOpen) continue;
-    (void)::madvise(&arena.tables(i), kChunkBytes, MADV_REMOVE);
+bool is_open(const Arena& arena, std::uint32_t chunk) {
+  return __atomic_load_n(&arena.control(chunk).producer.state, __ATOMIC_ACQUIRE) == kChunkOpen;
+}
+
+// The pages of chunks that no thread has open, one call a run of neighbours (it is slow on a disk).
+// Some file systems refuse, which costs memory only.
+void give_back_pages(const Arena& arena) {
+  std::uint32_t at = 0;
+  while (at < arena.chunk_count()) {
+    std::uint32_t end = at;
+    while (end < arena.chunk_count() && !is_open(arena, end)) ++end;
+    if (end > at) {
+      const std::size_t bytes = std::size_t{kChunkBytes} * (end - at);
+      (void)::madvise(&arena.tables(at), bytes, MADV_REMOVE);
+    }
+    at = end + 1;
   }
 }
 
@@ -35,8 +46,9 @@ void give_back_pages(Arena& arena) {
 
 std::size_t sweep_retired_arenas() {
   Retired& r = retired();
-  const std::lock_guard lock(r.mutex);
-  if (!arena_is_unreferenced()) return r.arenas.size();
+  // Held by a thread of the parent at the time of a fork, the lock is never free in the child.
+  const std::unique_lock lock(r.mutex, std::try_to_lock);
+  if (!lock || !arena_is_unreferenced()) return 0;
   std::erase_if(r.arenas, [](const auto& arena) { return !arena->has_live_owner(); });
   return r.arenas.size();
 }
@@ -46,12 +58,13 @@ void retire_arena(std::unique_ptr<Arena> arena) {
     if (!arena->has_live_owner()) return;  // unmapped here
     give_back_pages(*arena);
   }
-  {
-    Retired& r = retired();
-    const std::lock_guard lock(r.mutex);
+  Retired& r = retired();
+  const std::unique_lock lock(r.mutex, std::try_to_lock);
+  if (lock) {
     r.arenas.push_back(std::move(arena));
+  } else {
+    static_cast<void>(arena.release());  // stays mapped: the safe side
   }
-  sweep_retired_arenas();
 }
 
 }  // namespace dial9::internal

@@ -15,7 +15,7 @@ namespace dial9::internal {
 // After g_arena is null. Unmaps the arena now if nobody can reach it, else keeps it.
 void retire_arena(std::unique_ptr<Arena> arena);
 
-// Unmaps those that nobody can reach any more. Returns how many are left.
+// Unmaps those that nobody can reach any more. Returns how many are left; 0 if it couldn't look.
 std::size_t sweep_retired_arenas();
 
 }  // namespace dial9::internal

@@ -195,23 +195,25 @@ std::uint64_t span_current() noexcept {
   return slot == nullptr || *slot == nullptr ? 0 : (*slot)->id;
 }
 
-void span_poll_start(std::uint64_t task, std::uint64_t now_ns) noexcept {
+void span_poll_start(std::uint64_t task, std::uint64_t stamp_ns) noexcept {
   if (task == 0 || !__atomic_load_n(&g_has_task_spans, __ATOMIC_RELAXED)) return;
   SpanCore* const* slot = find_slot(task);
   if (slot == nullptr) return;
+  const std::uint64_t at = stamp_ns != 0 ? stamp_ns : now_ns();
   for (SpanCore* span = *slot; span != nullptr; span = span->outer) {
-    span->running_since_ns = now_ns;
+    span->running_since_ns = at;
     ++span->polls;
   }
 }
 
-void span_poll_end(std::uint64_t task, std::uint64_t now_ns) noexcept {
+void span_poll_end(std::uint64_t task, std::uint64_t stamp_ns) noexcept {
   if (task == 0 || !__atomic_load_n(&g_has_task_spans, __ATOMIC_RELAXED)) return;
   SpanCore* const* slot = find_slot(task);
   if (slot == nullptr) return;
+  const std::uint64_t at = stamp_ns != 0 ? stamp_ns : now_ns();
   for (SpanCore* span = *slot; span != nullptr; span = span->outer) {
     if (span->running_since_ns == 0) continue;
-    if (now_ns > span->running_since_ns) span->active_ns += now_ns - span->running_since_ns;
+    if (at > span->running_since_ns) span->active_ns += at - span->running_since_ns;
     span->running_since_ns = 0;
   }
 }

@@ -12,9 +12,10 @@
 namespace dial9::internal {
 
 // The seam (src/recorder/runtime_polls.cc) calls these as a poll of `task` begins and ends on this
-// thread, with the stamp of that poll's event. A task without open spans costs one or two loads.
-void span_poll_start(std::uint64_t task, std::uint64_t now_ns) noexcept;
-void span_poll_end(std::uint64_t task, std::uint64_t now_ns) noexcept;
+// thread, with the stamp of that poll's event (0, if that was dropped: the clock is read where it
+// matters). A task without open spans costs one or two loads.
+void span_poll_start(std::uint64_t task, std::uint64_t stamp_ns) noexcept;
+void span_poll_end(std::uint64_t task, std::uint64_t stamp_ns) noexcept;
 
 // One open span; lies in the span object, at a fixed address. Touched by the thread that runs its task
 // only.

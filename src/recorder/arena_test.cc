@@ -1,0 +1,107 @@
+// The arena's free list and counters.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/arena.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "recorder/test_support.h"
+
+namespace dial9::internal {
+namespace {
+
+TEST(Arena, GivesEachChunkToOneTakerAtATime) {
+  ArenaOptions options;
+  options.bytes = 8 * kChunkBytes;
+  options.thread_bytes = 1 << 30;
+  const auto arena = std::move(*Arena::create(options));
+  std::vector<std::atomic<int>> owners(8);
+  std::atomic<std::uint64_t> taken{0};
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20'000; ++i) {
+        LossCause cause{};
+        const std::uint32_t chunk = arena->take(100 + t, 1, &cause);
+        if (chunk == kNoChunk) continue;
+        ASSERT_EQ(owners[chunk].fetch_add(1), 0) << "two owners";
+        taken.fetch_add(1);
+        ASSERT_EQ(owners[chunk].fetch_sub(1), 1);
+        Arena::close(arena->control(chunk));
+        arena->free(chunk);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(taken.load(), 0U);
+  EXPECT_EQ(arena->free_chunks(), 8U);
+}
+
+TEST(Arena, LetsAThreadBeyondItsShareOnlyWhileThereIsRoom) {
+  ArenaOptions options;
+  options.bytes = 8 * kChunkBytes;
+  options.thread_bytes = 2 * kChunkBytes;
+  const auto arena = std::move(*Arena::create(options));
+  LossCause cause{};
+  for (int i = 0; i < 6; ++i) ASSERT_NE(arena->take(1, 0, &cause), kNoChunk);
+  EXPECT_EQ(arena->take(1, 0, &cause), kNoChunk);
+  EXPECT_EQ(cause, LossCause::kThreadShare);
+  ASSERT_NE(arena->take(2, 0, &cause), kNoChunk);
+  ASSERT_NE(arena->take(2, 0, &cause), kNoChunk);
+  EXPECT_EQ(arena->take(2, 0, &cause), kNoChunk);
+  EXPECT_EQ(cause, LossCause::kArenaFull);
+}
+
+TEST(Arena, ReservesItsFileWhole) {
+  const TempDir dir;
+  ArenaOptions options;
+  options.path = dir.path() + "/arena";
+  options.bytes = std::uint64_t{1} << 20;
+  const auto arena = std::move(*Arena::create(options));
+  struct stat st {};
+  ASSERT_EQ(::stat(options.path.c_str(), &st), 0);
+  EXPECT_EQ(static_cast<std::uint64_t>(st.st_size), arena->header().total_bytes);
+  EXPECT_GE(static_cast<std::uint64_t>(st.st_blocks) * 512, arena->header().total_bytes)
+      << "a hole would be a SIGBUS on a full disk";
+  EXPECT_FALSE(Arena::create(options).has_value()) << "never over somebody's file";
+}
+
+TEST(Arena, SaysWhyItsFileCouldNotBeMade) {
+  const TempDir dir;
+  ArenaOptions options;
+  options.path = dir.path() + "/none/arena";
+  const auto arena = Arena::create(options);
+  ASSERT_FALSE(arena.has_value());
+  EXPECT_NE(arena.error().message.find(options.path), std::string::npos);
+}
+
+TEST(Arena, SumsLossesAndTheirTimesOverThreads) {
+  const auto arena = std::move(*Arena::create({}));
+  for (std::uint32_t tid = 1; tid <= 40; ++tid) {
+    arena->count_loss(LossCause::kTooLarge, tid, tid, 1000 + tid, 2000 + tid);
+  }
+  EXPECT_EQ(arena->loss_total(LossCause::kTooLarge), 40U * 41 / 2);
+  EXPECT_EQ(arena->loss_total(LossCause::kNested), 0U);
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  ASSERT_TRUE(arena->take_loss_range(LossCause::kTooLarge, &first, &last));
+  EXPECT_EQ(first, 1001U);
+  EXPECT_EQ(last, 2040U);
+  EXPECT_FALSE(arena->take_loss_range(LossCause::kTooLarge, &first, &last));
+}
+
+TEST(Arena, TellsLivingThreadsFromDeadOnes) {
+  std::uint32_t dead = 0;
+  std::thread([&] {
+    dead = static_cast<std::uint32_t>(::gettid());
+    EXPECT_TRUE(is_thread_alive(dead));
+  }).join();
+  EXPECT_FALSE(is_thread_alive(dead));
+}
+
+}  // namespace
+}  // namespace dial9::internal

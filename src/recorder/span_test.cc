@@ -1,0 +1,219 @@
+// Spans: identity, parents, and time that is charged only while the task runs.
+// SPDX-License-Identifier: Apache-2.0
+#include "dial9/span.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+
+#include "dial9/runtime.h"
+#include "recorder/test_support.h"
+
+namespace dial9::internal {
+namespace {
+
+DIAL9_SPAN(Outer, "outer");
+DIAL9_SPAN(Request, "request", DIAL9_FIELDS((std::uint64_t, order_id), (interned, tier)),
+           DIAL9_FIELDS((std::uint32_t, http_status), (text, note)));
+
+constexpr std::uint64_t kTopBit = std::uint64_t{1} << 63;
+
+// The names of a kind's events.
+template <class Kind>
+std::string enter_name() {
+  return Kind::Enter::text();
+}
+template <class Kind>
+std::string exit_name() {
+  return Kind::Exit::text();
+}
+
+// A poll of `task` on this thread, with stamps of the test's choice.
+class PolledAs {
+ public:
+  explicit PolledAs(runtime::TaskId task) {
+    runtime::poll_start(poll_, 0, {task, &place_});
+  }
+  ~PolledAs() { runtime::poll_end(poll_); }
+
+ private:
+  runtime::Place place_{"test"};
+  runtime::Poll poll_;
+};
+
+TEST(Span, IsOneEnterAndOneExitWithItsFields) {
+  SteppedRecorder recorder;
+  {
+    span<Request> request({17, "gold"});
+    request.late.http_status = 200U;
+  }
+  const Trace trace = recorder.read();
+  EXPECT_EQ(enter_name<Request>().rfind("SpanEnter:", 0), 0U);
+  EXPECT_NE(enter_name<Request>().find("span_test.cc:"), std::string::npos);
+  ASSERT_EQ(trace.count(enter_name<Request>()), 1U);
+  ASSERT_EQ(trace.count(exit_name<Request>()), 1U);
+  const std::uint64_t id = trace.numbers(enter_name<Request>(), "span_id")[0];
+  EXPECT_NE(id & kTopBit, 0U);
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "span_id")[0], id);
+  EXPECT_EQ(trace.texts(enter_name<Request>(), "span_name")[0], "request");
+  EXPECT_EQ(trace.numbers(enter_name<Request>(), "order_id")[0], 17U);
+  EXPECT_EQ(trace.texts(enter_name<Request>(), "tier")[0], "gold");
+  EXPECT_EQ(trace.numbers(enter_name<Request>(), "worker_id")[0], ~std::uint64_t{0});
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "http_status")[0], 200U);
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "completed")[0], 1U);
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "poll_count")[0], 1U);
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "idle_ns")[0], 0U) << "a plain scope never idles";
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "active_ns")[0],
+            trace.stamps(exit_name<Request>())[0] - trace.stamps(enter_name<Request>())[0]);
+}
+
+TEST(Span, LeavesALateFieldAbsentThatWasNeverSet) {
+  SteppedRecorder recorder;
+  { const span<Request> request({1, "a"}); }
+  const Trace trace = recorder.read();
+  for (const auto& event : trace.raw().events) {
+    if (trace.raw().schemas[event.schema].name != exit_name<Request>()) continue;
+    EXPECT_FALSE(trace.raw().field(event, "http_status")->is_present);
+    EXPECT_FALSE(trace.raw().field(event, "note")->is_present);
+  }
+}
+
+TEST(Span, HasTheSpanAroundItAsItsParent) {
+  SteppedRecorder recorder;
+  span_parent given;
+  {
+    const span<Outer> outer;
+    given = outer.as_parent();
+    EXPECT_EQ(current_span().id, given.id);
+    const span<Request> inner({1, "a"});
+    EXPECT_EQ(current_span().id, inner.as_parent().id);
+  }
+  EXPECT_EQ(current_span().id, 0U);
+  std::thread([&] { const span<Request> elsewhere({2, "b"}, given); }).join();
+  const Trace trace = recorder.read();
+  const auto parents = trace.numbers(enter_name<Request>(), "parent_span_id");
+  EXPECT_EQ(parents, (std::vector<std::uint64_t>{given.id, given.id}));
+}
+
+TEST(Span, IsChargedOnlyWhileItsTaskRunsOnWhicheverThread) {
+  SteppedRecorder recorder;
+  std::unique_ptr<span<Request>> request;  // stands for a coroutine's frame
+  const runtime::TaskId task = runtime::new_task_id();
+  const runtime::TaskId other = runtime::new_task_id();
+  const auto poll = [&](auto work) {
+    std::thread([&] {
+      const PolledAs polled(task);
+      work();
+    }).join();
+  };
+  poll([&] { request = std::make_unique<span<Request>>(Request::Fields{1, "a"}); });
+  {
+    const PolledAs polled(other);
+    EXPECT_EQ(current_span().id, 0U) << "another task is not inside it";
+    const span<Outer> unrelated;
+  }
+  poll([&] { EXPECT_EQ(current_span().id, request->as_parent().id); });
+  poll([&] { request.reset(); });
+  const Trace trace = recorder.read();
+  ASSERT_EQ(trace.count(enter_name<Request>()), 1U);
+  ASSERT_EQ(trace.count(exit_name<Request>()), 1U);
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "poll_count")[0], 3U);
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "completed")[0], 1U);
+  const std::uint64_t elapsed =
+      trace.stamps(exit_name<Request>())[0] - trace.stamps(enter_name<Request>())[0];
+  const std::uint64_t active = trace.numbers(exit_name<Request>(), "active_ns")[0];
+  const std::uint64_t idle = trace.numbers(exit_name<Request>(), "idle_ns")[0];
+  EXPECT_EQ(active + idle, elapsed);
+  EXPECT_GT(idle, 0U);
+  EXPECT_GT(active, 0U);
+  for (const std::uint64_t parent : trace.numbers(enter_name<Outer>(), "parent_span_id")) {
+    EXPECT_EQ(parent, 0U);
+  }
+}
+
+TEST(Span, AddsUpExactlyTheTimesOfThePolls) {
+  SteppedRecorder recorder;
+  constexpr std::uint64_t kTask = 0x7777'0001;
+  SpanCore core;
+  {
+    const PolledAs polled(kTask);
+    ASSERT_TRUE(span_link(core, 0));
+  }
+  span_entered(core, 1000);
+  span_poll_end(kTask, 1100);
+  span_poll_start(kTask, 5000);
+  span_poll_end(kTask, 5250);
+  span_poll_start(kTask, 9000);
+  const SpanTimes times = span_times(core, 9050, true);
+  EXPECT_EQ(times.active_ns.value, 100U + 250U + 50U);
+  EXPECT_EQ(times.idle_ns.value, 8050U - 400U);
+  EXPECT_EQ(times.poll_count, 3U);
+  EXPECT_TRUE(span_unlink(core));
+}
+
+TEST(Span, SaysThatCancelledAndThrowingWorkDidNotComplete) {
+  SteppedRecorder recorder;
+  std::unique_ptr<span<Request>> suspended;
+  {
+    const PolledAs polled(runtime::new_task_id());
+    suspended = std::make_unique<span<Request>>(Request::Fields{1, "cancelled"});
+  }
+  suspended.reset();  // the frame is destroyed while it waits
+  try {
+    const span<Request> throwing({2, "throws"});
+    throw 1;
+  } catch (int) {
+    const span<Request> handled({3, "handles"});
+  }
+  EXPECT_EQ(recorder.read().numbers(exit_name<Request>(), "completed"),
+            (std::vector<std::uint64_t>{0, 0, 1}));
+}
+
+TEST(Span, EndsInAnyOrder) {
+  SteppedRecorder recorder;
+  const PolledAs polled(runtime::new_task_id());
+  auto a = std::make_unique<span<Outer>>();
+  auto b = std::make_unique<span<Outer>>();
+  auto c = std::make_unique<span<Outer>>();
+  b.reset();
+  EXPECT_EQ(current_span().id, c->as_parent().id);
+  c.reset();
+  EXPECT_EQ(current_span().id, a->as_parent().id);
+  a.reset();
+  EXPECT_EQ(current_span().id, 0U);
+}
+
+TEST(Span, IsHeldByManyTasksAtATime) {
+  SteppedRecorder recorder;
+  constexpr std::size_t kTasks = 20'000;
+  std::vector<std::unique_ptr<span<Outer>>> spans;
+  const std::uint64_t before = recorder->status().events_dropped;
+  for (std::size_t i = 0; i < kTasks; ++i) {
+    const PolledAs polled(runtime::new_task_id());
+    spans.push_back(std::make_unique<span<Outer>>());
+    if (i % 1000 == 0) recorder.step();
+  }
+  recorder.step();
+  const std::uint64_t lost = recorder->status().events_dropped - before;
+  EXPECT_LT(lost, kTasks / 100) << "the table holds them";
+  spans.clear();
+  const Trace trace = recorder.read();
+  EXPECT_EQ(trace.count(enter_name<Outer>()) + trace.lost("span_table"), kTasks);
+  EXPECT_EQ(trace.count(exit_name<Outer>()), trace.count(enter_name<Outer>()));
+}
+
+TEST(Span, IsInertWhileNothingIsRecorded) {
+  SteppedRecorder recorder;
+  recorder->disable();
+  {
+    const span<Request> off({1, "off"});
+    EXPECT_EQ(off.as_parent().id, 0U);
+    recorder->enable();
+  }
+  const Trace trace = recorder.read();
+  EXPECT_EQ(trace.count(exit_name<Request>()), 0U) << "no exit without an enter";
+}
+
+}  // namespace
+}  // namespace dial9::internal
