@@ -197,8 +197,7 @@ void decode_gzip(benchmark::State& state) {
   for (auto _ : state) {
     Reader reader;
     format::Decoder decoder(reader);
-    format::Gunzip gunzip(
-        [&](std::span<const std::uint8_t> bytes) { return decoder.feed(bytes); });
+    format::Gunzip gunzip([&](std::span<const std::uint8_t> bytes) { return decoder.feed(bytes); });
     if (!gunzip.feed(packed) || !gunzip.finish() || !decoder.finish()) {
       return state.SkipWithError("the sample trace doesn't decode");
     }
@@ -209,7 +208,10 @@ void decode_gzip(benchmark::State& state) {
 }
 
 BENCHMARK(memcpy_same_bytes)->Unit(benchmark::kMillisecond);
-BENCHMARK(decode_events)->Arg(64 << 20)->Arg(256 << 10)->Arg(4 << 10)
+BENCHMARK(decode_events)
+    ->Arg(64 << 20)
+    ->Arg(256 << 10)
+    ->Arg(4 << 10)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(decode_gzip)->Unit(benchmark::kMillisecond);
 
