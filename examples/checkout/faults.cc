@@ -40,7 +40,8 @@ constexpr unsigned kBlockingReadEvery = 8;
 constexpr milliseconds kFileDelay{15};
 constexpr microseconds kMutexTime{4000};
 constexpr microseconds kStrandTime{3000};
-constexpr std::size_t kStormConnections = 4000;
+constexpr std::size_t kStormPools = 8;
+constexpr std::size_t kStormConnections = 800;  // of each pool
 constexpr milliseconds kStormHold{1000};
 constexpr unsigned kBusyThreadsPerCore = 6;
 constexpr unsigned kHops = 24;
@@ -167,7 +168,9 @@ void Faults::start() {
   if (faults_.has(Fault::kBlockingRead)) late_file_ = std::make_unique<LateFile>();
   if (faults_.has(Fault::kHopping)) hops_ = std::make_unique<HopLoops>();
   if (faults_.has(Fault::kConnectStorm)) {
-    spawn(io_.get_executor(), "connect-storm", connect_storm());
+    for (std::size_t i = 0; i < kStormPools; ++i) {
+      spawn(io_.get_executor(), "pool-filler", connect_storm());
+    }
   }
   if (faults_.has(Fault::kOversubscribed)) {
     for (unsigned i = 0; i < kBusyThreadsPerCore * cores(); ++i) {
@@ -216,11 +219,11 @@ asio::awaitable<void> Faults::at_request() {
   }
 }
 
-// Thousands of connections at once, started in one go as a naive pool would. Those that fail are
-// simply missing: the storm is in the attempts.
+// One pool's connections, started in one go as a naive pool would. Those that fail are simply
+// missing: the storm is in the attempts.
 asio::awaitable<void> Faults::connect_storm() {
   const auto self = shared_from_this();
-  const std::size_t count = std::min(kStormConnections, raise_descriptor_limit() / 4);
+  const std::size_t count = std::min(kStormConnections, raise_descriptor_limit() / (3 * kStormPools));
   std::vector<tcp::socket> sockets;
   sockets.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
