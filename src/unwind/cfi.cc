@@ -146,7 +146,7 @@ class Program {
     const std::uint8_t low = opcode & 0x3f;
     switch (opcode >> 6) {
       case 1: advance(low); break;
-      case 2: set(low, {RegisterRule::Kind::kAtCfa, factored(in.uleb()), 0, {}}); break;
+      case 2: set(low, {RegisterRule::Kind::kAtCfa, 0, factored(in.uleb())}); break;
       case 3: restore(low); break;
       default: step_extended(in, opcode);
     }
@@ -172,16 +172,19 @@ class Program {
   void step_cfa(TableReader& in, std::uint8_t opcode) {
     CfaRule& cfa = row_.cfa;
     if (opcode == kDefCfa || opcode == kDefCfaSf || opcode == kDefCfaRegister) {
-      cfa.reg = in.uleb();
+      const std::uint64_t reg = in.uleb();
+      cfa.reg = reg < kNoRegister ? static_cast<std::uint32_t>(reg) : kNoRegister;
     }
     if (opcode == kDefCfa || opcode == kDefCfaOffset) {
-      cfa.offset_bytes = static_cast<std::int64_t>(in.uleb());
+      cfa.operand = in.uleb();
     } else if (opcode == kDefCfaSf || opcode == kDefCfaOffsetSf) {
-      cfa.offset_bytes = factored(static_cast<std::uint64_t>(in.sleb()));
+      cfa.operand = factored(static_cast<std::uint64_t>(in.sleb()));
     }
-    cfa.is_expression = opcode == kDefCfaExpression;
-    if (cfa.is_expression) {
-      cfa.expression = expression(in);
+    cfa.expression_bytes = 0;
+    if (opcode == kDefCfaExpression) {
+      const ExpressionSpan span = expression(in);
+      cfa.operand = span.address;
+      cfa.expression_bytes = static_cast<std::uint32_t>(span.bytes);
     }
   }
 
@@ -194,35 +197,44 @@ class Program {
     const std::uint64_t reg = in.uleb();
     RegisterRule rule;
     switch (opcode) {
-      case kOffsetExtended: rule = {Kind::kAtCfa, factored(in.uleb()), 0, {}}; break;
+      case kOffsetExtended: rule = {Kind::kAtCfa, 0, factored(in.uleb())}; break;
       case kOffsetExtendedSf:
-        rule = {Kind::kAtCfa, factored(static_cast<std::uint64_t>(in.sleb())), 0, {}};
+        rule = {Kind::kAtCfa, 0, factored(static_cast<std::uint64_t>(in.sleb()))};
         break;
-      case kGnuNegativeOffset: rule = {Kind::kAtCfa, factored(0 - in.uleb()), 0, {}}; break;
-      case kValOffset: rule = {Kind::kIsCfa, factored(in.uleb()), 0, {}}; break;
+      case kGnuNegativeOffset: rule = {Kind::kAtCfa, 0, factored(0 - in.uleb())}; break;
+      case kValOffset: rule = {Kind::kIsCfa, 0, factored(in.uleb())}; break;
       case kValOffsetSf:
-        rule = {Kind::kIsCfa, factored(static_cast<std::uint64_t>(in.sleb())), 0, {}};
+        rule = {Kind::kIsCfa, 0, factored(static_cast<std::uint64_t>(in.sleb()))};
         break;
       case kUndefined: rule.kind = Kind::kUndefined; break;
       case kSameValue: break;
-      case kRegister: rule = {Kind::kRegister, 0, in.uleb(), {}}; break;
-      case kExpression: rule = {Kind::kAtExpression, 0, 0, expression(in)}; break;
-      case kValExpression: rule = {Kind::kIsExpression, 0, 0, expression(in)}; break;
+      case kRegister: rule = {Kind::kRegister, 0, in.uleb()}; break;
+      case kExpression: rule = with_expression(in, Kind::kAtExpression); break;
+      case kValExpression: rule = with_expression(in, Kind::kIsExpression); break;
       default: in.fail(TableError::kUnsupported); return;
     }
     set(reg, rule);
   }
 
+  // Skips an expression; an entry's length bounds it to 32 bits.
   static ExpressionSpan expression(TableReader& in) {
     ExpressionSpan span;
     span.bytes = in.uleb();
     span.address = in.position();
     in.skip(span.bytes);
+    if (span.bytes == 0) {
+      in.fail(TableError::kCorrupt);
+    }
     return span;
   }
 
-  std::int64_t factored(std::uint64_t value) const {
-    return static_cast<std::int64_t>(value * static_cast<std::uint64_t>(cie_.data_align));
+  static RegisterRule with_expression(TableReader& in, RegisterRule::Kind kind) {
+    const ExpressionSpan span = expression(in);
+    return {kind, static_cast<std::uint32_t>(span.bytes), span.address};
+  }
+
+  std::uint64_t factored(std::uint64_t value) const {
+    return value * static_cast<std::uint64_t>(cie_.data_align);
   }
   void advance(std::uint64_t delta) { location_ += delta * cie_.code_align; }
 

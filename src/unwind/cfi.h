@@ -12,6 +12,8 @@
 
 namespace dial9::unwind {
 
+// Rules are small, since a program's rows are kept on a signal handler's stack.
+
 // A DWARF expression where it lies.
 struct ExpressionSpan {
   std::uint64_t address = 0;
@@ -20,10 +22,13 @@ struct ExpressionSpan {
 
 // How the canonical frame address (CFA: the caller's sp before the call) is found.
 struct CfaRule {
-  std::uint64_t reg = 0;
-  std::int64_t offset_bytes = 0;
-  bool is_expression = false;
-  ExpressionSpan expression;
+  std::uint32_t reg = kNoRegister;
+  std::uint32_t expression_bytes = 0;  // 0: register + offset
+  std::uint64_t operand = 0;           // the offset, or the expression's address
+
+  bool is_expression() const { return expression_bytes != 0; }
+  std::int64_t offset_bytes() const { return static_cast<std::int64_t>(operand); }
+  ExpressionSpan expression() const { return {operand, expression_bytes}; }
 };
 
 // How one register of the caller is found.
@@ -31,16 +36,18 @@ struct RegisterRule {
   enum class Kind : std::uint8_t {
     kSame,             // still in its register
     kUndefined,        // lost; for the return address: this is the outermost frame
-    kAtCfa,            // saved at CFA + offset_bytes
-    kIsCfa,            // its value is CFA + offset_bytes
+    kAtCfa,            // saved at CFA + offset
+    kIsCfa,            // its value is CFA + offset
     kRegister,         // saved in another register
     kAtExpression,     // saved at the expression's value
     kIsExpression,     // the expression's value
   };
   Kind kind = Kind::kSame;
-  std::int64_t offset_bytes = 0;
-  std::uint64_t reg = 0;
-  ExpressionSpan expression;
+  std::uint32_t expression_bytes = 0;
+  std::uint64_t operand = 0;  // the offset, the other register, or the expression's address
+
+  std::int64_t offset_bytes() const { return static_cast<std::int64_t>(operand); }
+  ExpressionSpan expression() const { return {operand, expression_bytes}; }
 };
 
 // The row of the table that holds at one address, reduced to what a walk needs.

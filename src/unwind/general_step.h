@@ -101,13 +101,13 @@ class GeneralStep {
   }
 
   bool find_cfa(const CfaRule& rule, const Registers& registers, std::uint64_t& cfa) {
-    if (rule.is_expression) {
-      return value_of(rule.expression, registers, false, 0, cfa);
+    if (rule.is_expression()) {
+      return value_of(rule.expression(), registers, false, 0, cfa);
     }
     if (!registers.knows(rule.reg)) {
       return lacks(rule.reg);
     }
-    cfa = registers[rule.reg] + static_cast<std::uint64_t>(rule.offset_bytes);
+    cfa = registers[rule.reg] + rule.operand;
     return true;
   }
 
@@ -115,17 +115,17 @@ class GeneralStep {
   // unchanged, as libgcc does; for a return address it is the end, and never comes here.
   bool apply(const RegisterRule& rule, unsigned own, std::uint64_t cfa, const Registers& registers,
              std::uint64_t& value) {
-    const std::uint64_t at_cfa = cfa + static_cast<std::uint64_t>(rule.offset_bytes);
+    const std::uint64_t at_cfa = cfa + rule.operand;
     switch (rule.kind) {
       case RegisterRule::Kind::kSame:
       case RegisterRule::Kind::kUndefined: return copy(own, registers, value);
       case RegisterRule::Kind::kAtCfa: return load(at_cfa, value);
       case RegisterRule::Kind::kIsCfa: value = at_cfa; return true;
-      case RegisterRule::Kind::kRegister: return copy(rule.reg, registers, value);
+      case RegisterRule::Kind::kRegister: return copy(rule.operand, registers, value);
       case RegisterRule::Kind::kAtExpression:
-        return value_of(rule.expression, registers, true, cfa, value) && load(value, value);
+        return value_of(rule.expression(), registers, true, cfa, value) && load(value, value);
       case RegisterRule::Kind::kIsExpression:
-        return value_of(rule.expression, registers, true, cfa, value);
+        return value_of(rule.expression(), registers, true, cfa, value);
     }
     return false;
   }

@@ -1,5 +1,5 @@
 // Stacks in odd places: other signals' handlers, alternate stacks, fibers, the main thread,
-// libraries that come and go. The reference is libgcc where it can walk there, else the known callers.
+// libraries that come and go. The reference is libgcc where it can walk there, else known callers.
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -35,10 +35,10 @@ bool is_fp_offset(TableSource& tables, const ExpressionSpan& span, const Registe
 
 bool compact_cfa(TableSource& tables, const CfaRule& cfa, const RegisterNumbers& numbers,
                  Row& row) {
-  std::int64_t offset_bytes = cfa.offset_bytes;
-  if (cfa.is_expression) {
+  std::int64_t offset_bytes = cfa.offset_bytes();
+  if (cfa.is_expression()) {
     row.kind = Row::Kind::kLoadedFromFp;
-    if (!is_fp_offset(tables, cfa.expression, numbers, true, offset_bytes)) {
+    if (!is_fp_offset(tables, cfa.expression(), numbers, true, offset_bytes)) {
       return false;
     }
   } else if (cfa.reg == numbers.sp || cfa.reg == numbers.fp) {
@@ -56,10 +56,10 @@ bool compact_fp(TableSource& tables, const RegisterRule& fp, const RegisterNumbe
     case RegisterRule::Kind::kSame: return true;
     case RegisterRule::Kind::kAtCfa:
       row.fp_rule = Row::FpRule::kAtCfa;
-      return to_slots(fp.offset_bytes, row.fp_slots);
+      return to_slots(fp.offset_bytes(), row.fp_slots);
     case RegisterRule::Kind::kAtExpression:
       row.fp_rule = Row::FpRule::kAtFp;
-      return is_fp_offset(tables, fp.expression, numbers, false, offset_bytes) && offset_bytes == 0;
+      return is_fp_offset(tables, fp.expression(), numbers, false, offset_bytes) && offset_bytes == 0;
     default: return false;
   }
 }
@@ -78,8 +78,8 @@ Row compact(TableSource& tables, const FrameRules& rules, const RegisterNumbers&
   }
   const bool ra_fits =
       rules.ra.kind == RegisterRule::Kind::kSame ||
-      (rules.ra.kind == RegisterRule::Kind::kAtCfa && rules.ra.offset_bytes != 0 &&
-       to_slots(rules.ra.offset_bytes, row.ra_slots));
+      (rules.ra.kind == RegisterRule::Kind::kAtCfa && rules.ra.operand != 0 &&
+       to_slots(rules.ra.offset_bytes(), row.ra_slots));
   if (!ra_fits || !compact_cfa(tables, rules.cfa, numbers, row) ||
       !compact_fp(tables, rules.fp, numbers, row)) {
     row = {};

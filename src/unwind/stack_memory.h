@@ -54,7 +54,7 @@ class LiveStack {
   ProcessMemory memory_;
   std::uint64_t window_begin_ = 0;
   std::uint64_t window_bytes_ = 0;
-  std::array<std::uint8_t, 768> window_;  // unset beyond window_bytes_
+  std::array<std::uint8_t, 640> window_;  // unset beyond window_bytes_
 };
 
 class CopiedStack {

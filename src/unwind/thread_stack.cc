@@ -46,13 +46,15 @@ StackRange stack_by_pthread() noexcept {
   return known ? StackRange{low, low + size} : StackRange{};
 }
 
-// What the descriptor says at `offset` from the thread pointer. Loads three words.
+// What the descriptor says at `offset` from the thread pointer. Loads three words. The main thread's
+// has no block, and its stack's end for a size.
 StackRange range_at(std::uint64_t tp, std::int64_t offset) noexcept {
   const std::uint64_t place = tp + static_cast<std::uint64_t>(offset);
   const std::uint64_t block = native::load_word(place);
   const std::uint64_t size = native::load_word(place + 8);
   const std::uint64_t guard = native::load_word(place + 16);
-  return guard <= size && size < ~block ? StackRange{block + guard, block + size} : StackRange{};
+  const bool is_range = block != 0 && guard <= size && size < ~block;
+  return is_range ? StackRange{block + guard, block + size} : StackRange{};
 }
 
 // On a thread that pthread_create made: its descriptor lies at the top of its stack.
