@@ -2,6 +2,7 @@
 #include "analysis/human.h"
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 
 namespace dial9::analysis {
@@ -51,6 +52,21 @@ std::string human_bytes(std::uint64_t bytes) {
     ++unit;
   }
   return unit == 0 ? std::to_string(bytes) + " B" : with_digits(value, kUnits[unit]);
+}
+
+std::string iso_time(std::uint64_t realtime_ns) {
+  constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+  constexpr std::uint64_t kSecondsPerDay = 86'400;
+  const std::uint64_t seconds = realtime_ns / kNsPerSecond;
+  const auto of_day = static_cast<unsigned>(seconds % kSecondsPerDay);
+  const std::chrono::year_month_day date{
+      std::chrono::sys_days(std::chrono::days(static_cast<int>(seconds / kSecondsPerDay)))};
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02u:%02u:%02u.%09uZ",
+                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                static_cast<unsigned>(date.day()), of_day / 3600, of_day / 60 % 60, of_day % 60,
+                static_cast<unsigned>(realtime_ns % kNsPerSecond));
+  return text.data();
 }
 
 }  // namespace dial9::analysis

@@ -12,4 +12,7 @@ std::string human_count(std::uint64_t count);  // thousands separated by commas
 std::string human_share(double share);         // 0 to 1, as per cent
 std::string human_bytes(std::uint64_t bytes);  // binary units
 
+// "2026-06-22T16:36:15.256522678Z" of nanoseconds since 1970 (UTC, no leap seconds).
+std::string iso_time(std::uint64_t realtime_ns);
+
 }  // namespace dial9::analysis

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/census.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "format/value.h"
+
+namespace dial9::analysis {
+namespace {
+
+constexpr std::size_t kMaxKept = 4'096;
+
+std::uint64_t number(const format::Event& event, int field, std::uint64_t missing) {
+  if (field < 0 || !event.values[static_cast<std::size_t>(field)].is_present) {
+    return missing;
+  }
+  return event.values[static_cast<std::size_t>(field)].bits;
+}
+
+bool is_worker_event(std::string_view name) {
+  return name == "PollStartEvent" || name == "PollEndEvent" || name == "WorkerParkEvent" ||
+         name == "WorkerUnparkEvent";
+}
+
+}  // namespace
+
+void Census::begin_input(const format::Decoder& decoder) {
+  decoder_ = &decoder;
+  plans_.clear();
+}
+
+void Census::on_stream_start(std::uint64_t /*offset*/) {
+  ++streams_;
+  last_of_worker_.clear();
+}
+
+void Census::on_schema(const format::Schema& schema) {
+  if (schema.index >= plans_.size()) {
+    plans_.resize(schema.index + 1);
+  }
+  Plan plan;
+  plan.count = &by_type_[schema.name];
+  if (is_worker_event(schema.name)) {
+    plan.kind = Kind::kWorker;
+    plan.fields[0] = schema.find("worker_id");
+  } else if (schema.name == "ClockSyncEvent") {
+    plan.kind = Kind::kClockSync;
+    plan.fields[0] = schema.find("realtime_ns");
+  } else if (schema.name == "SegmentMetadataEvent") {
+    plan.kind = Kind::kMetadata;
+    plan.fields[0] = schema.find("entries");
+  } else if (schema.name == "RecorderLossEvent") {
+    plan.kind = Kind::kLoss;
+    plan.fields[0] = schema.find("cause");
+    plan.fields[1] = schema.find("count");
+    plan.fields[2] = schema.find("first_ns");
+    plan.fields[3] = schema.find("last_ns");
+  }
+  plans_[schema.index] = plan;
+}
+
+bool Census::on_event(const format::Event& event) {
+  const Plan& plan = plans_[event.schema.index];
+  const std::uint64_t at_ns = event.timestamp_ns;
+  ++events_;
+  ++*plan.count;
+  if (at_ns != 0) {
+    begin_ns_ = begin_ns_ == 0 ? at_ns : std::min(begin_ns_, at_ns);
+    end_ns_ = std::max(end_ns_, at_ns);
+  }
+  switch (plan.kind) {
+    case Kind::kOther: break;
+    case Kind::kWorker: on_worker(event, plan); break;
+    case Kind::kClockSync:
+      if (anchors_.size() < kMaxKept) {
+        anchors_.push_back({at_ns, number(event, plan.fields[0], 0)});
+      }
+      break;
+    case Kind::kMetadata: on_metadata(event, plan); break;
+    case Kind::kLoss: on_loss(event, plan); break;
+  }
+  return true;
+}
+
+void Census::on_worker(const format::Event& event, const Plan& plan) {
+  const std::uint64_t worker = number(event, plan.fields[0], kUnknownWorker);
+  if (worker == kUnknownWorker || worker == kBlockingWorker) {
+    return;  // several threads share the id
+  }
+  std::uint64_t& last_ns = last_of_worker_[worker];
+  inversions_ += event.timestamp_ns < last_ns ? 1U : 0U;
+  last_ns = event.timestamp_ns;
+}
+
+void Census::on_metadata(const format::Event& event, const Plan& plan) {
+  if (plan.fields[0] < 0) {
+    return;
+  }
+  const format::Value& entries = event.values[static_cast<std::size_t>(plan.fields[0])];
+  for (format::ElementCursor cursor(entries); cursor.next();) {
+    std::string key(cursor.key().text());
+    if (metadata_.size() < kMaxKept || metadata_.contains(key)) {
+      metadata_[std::move(key)] = std::string(cursor.value().text());
+    }
+  }
+}
+
+void Census::on_loss(const format::Event& event, const Plan& plan) {
+  std::string cause;
+  if (plan.fields[0] >= 0) {
+    const format::Value& value = event.values[static_cast<std::size_t>(plan.fields[0])];
+    if (value.type == format::FieldType::kPooledString) {
+      cause = decoder_->string(static_cast<std::uint32_t>(value.bits)).value_or("");
+    } else {
+      cause = value.text();
+    }
+  }
+  if (loss_.size() >= kMaxKept && !loss_.contains(cause)) {
+    cause = "(other causes)";
+  }
+  Loss& loss = loss_[cause];
+  loss.count += number(event, plan.fields[1], 0);
+  loss.first_ns = std::min(loss.first_ns, number(event, plan.fields[2], event.timestamp_ns));
+  loss.last_ns = std::max(loss.last_ns, number(event, plan.fields[3], event.timestamp_ns));
+}
+
+std::uint64_t Census::lost_events() const {
+  std::uint64_t lost = 0;
+  for (const auto& [cause, loss] : loss_) {
+    lost += loss.count;
+  }
+  return lost;
+}
+
+std::optional<std::uint64_t> Census::realtime_ns(std::uint64_t at_ns) const {
+  const auto distance = [at_ns](const Anchor& anchor) {
+    return anchor.monotonic_ns > at_ns ? anchor.monotonic_ns - at_ns : at_ns - anchor.monotonic_ns;
+  };
+  const auto nearest =
+      std::min_element(anchors_.begin(), anchors_.end(), [&](const Anchor& a, const Anchor& b) {
+        return distance(a) < distance(b);
+      });
+  if (nearest == anchors_.end()) {
+    return std::nullopt;
+  }
+  return nearest->realtime_ns + (at_ns - nearest->monotonic_ns);
+}
+
+}  // namespace dial9::analysis

@@ -1,0 +1,76 @@
+// What is in a trace, counted in one pass and in memory that doesn't grow with it: events by type,
+// time range, clock anchors, metadata, loss, records that go back in time. For streams of any size.
+// Spec: docs/spec/events.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/trace.h"
+#include "format/decoder.h"
+
+namespace dial9::analysis {
+
+// Visitor of one or many decoders, one after the other. Memory: the schemas' names, at most 4,096
+// anchors, 4,096 causes of loss and 4,096 metadata keys (beyond them the later ones are left out).
+class Census final : public format::Visitor {
+ public:
+  struct Loss {
+    std::uint64_t count = 0;
+    std::uint64_t first_ns = ~std::uint64_t{0};
+    std::uint64_t last_ns = 0;
+  };
+
+  // Before the first byte of each input; `decoder` outlives its decode.
+  void begin_input(const format::Decoder& decoder);
+
+  std::uint64_t events() const { return events_; }
+  std::uint64_t streams() const { return streams_; }
+  std::uint64_t inversions() const { return inversions_; }
+  std::uint64_t begin_ns() const { return begin_ns_; }  // 0: no record bears a time
+  std::uint64_t end_ns() const { return end_ns_; }
+  const std::map<std::string, std::uint64_t>& by_type() const { return by_type_; }
+  const std::map<std::string, Loss>& loss() const { return loss_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }  // last wins
+  const std::vector<Anchor>& anchors() const { return anchors_; }
+  std::uint64_t lost_events() const;
+  // Wall time by the nearest anchor; nullopt without one.
+  std::optional<std::uint64_t> realtime_ns(std::uint64_t at_ns) const;
+
+  void on_stream_start(std::uint64_t offset) override;
+  void on_schema(const format::Schema& schema) override;
+  bool on_event(const format::Event& event) override;
+
+ private:
+  enum class Kind : std::uint8_t { kOther, kWorker, kClockSync, kMetadata, kLoss };
+  struct Plan {
+    std::uint64_t* count = nullptr;  // in by_type_
+    Kind kind = Kind::kOther;
+    int fields[4] = {-1, -1, -1, -1};
+  };
+
+  void on_worker(const format::Event& event, const Plan& plan);
+  void on_metadata(const format::Event& event, const Plan& plan);
+  void on_loss(const format::Event& event, const Plan& plan);
+
+  const format::Decoder* decoder_ = nullptr;
+  std::vector<Plan> plans_;
+  std::map<std::string, std::uint64_t> by_type_;  // nodes are stable: plans point into it
+  std::map<std::string, Loss> loss_;
+  std::map<std::string, std::string> metadata_;
+  std::vector<Anchor> anchors_;
+  std::unordered_map<std::uint64_t, std::uint64_t> last_of_worker_;  // in this stream
+  std::uint64_t events_ = 0;
+  std::uint64_t streams_ = 0;
+  std::uint64_t inversions_ = 0;
+  std::uint64_t begin_ns_ = 0;
+  std::uint64_t end_ns_ = 0;
+};
+
+}  // namespace dial9::analysis

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "analysis/delays.h"
+#include "analysis/finders.h"
+#include "analysis/human.h"
+#include "analysis/json_text.h"
+#include "analysis/polls.h"
+
+namespace dial9::analysis {
+namespace {
+
+// Writes "key": value pairs of one object.
+class ObjectWriter {
+ public:
+  explicit ObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
+  void end() { out_ += '}'; }
+  void text(std::string_view key, std::string_view value) {
+    begin(key);
+    append_json_string(out_, value);
+  }
+  void text_or_null(std::string_view key, std::string_view value) {
+    begin(key);
+    if (value.empty()) {
+      out_ += "null";
+    } else {
+      append_json_string(out_, value);
+    }
+  }
+  void number(std::string_view key, std::uint64_t value) {
+    begin(key);
+    append_json_number(out_, value);
+  }
+  void number_or_null(std::string_view key, std::uint64_t value) {
+    begin(key);
+    if (value == kUnknownNs) {
+      out_ += "null";
+    } else {
+      append_json_number(out_, value);
+    }
+  }
+  void begin(std::string_view key) {
+    out_ += is_first_ ? "" : ", ";
+    is_first_ = false;
+    append_json_string(out_, key);
+    out_ += ": ";
+  }
+
+ private:
+  std::string& out_;
+  bool is_first_ = true;
+};
+
+std::uint64_t relative(const Trace& trace, std::uint64_t at_ns) {
+  return at_ns == kUnknownNs ? kUnknownNs : at_ns - std::min(at_ns, trace.begin_ns);
+}
+
+void append_finding(std::string& out, const Trace& trace, const Finding& finding) {
+  ObjectWriter object(out);
+  object.text("kind", to_string(finding.kind));
+  object.text("severity", to_string(finding.severity));
+  object.text("message", finding.message);
+  object.number("count", finding.count);
+  object.number_or_null("worst_ns", finding.worst_ns);
+  object.text_or_null("at", moment_text(trace, finding.at_ns));
+  object.number_or_null("at_ns", relative(trace, finding.at_ns));
+  const bool has_length = finding.at_ns != kUnknownNs && finding.end_ns != kUnknownNs;
+  object.number_or_null("duration_ns", has_length ? finding.end_ns - finding.at_ns : kUnknownNs);
+  object.text_or_null("where", finding.where);
+  object.number_or_null("worker", finding.lane == kNoIndex
+                                      ? kUnknownNs
+                                      : std::uint64_t{trace.lanes[finding.lane].worker});
+  object.text_or_null(
+      "task", finding.task == kNoIndex ? "" : std::to_string(trace.tasks.id[finding.task]));
+  object.begin("evidence");
+  out += '[';
+  for (std::size_t i = 0; i < finding.evidence.size(); ++i) {
+    out += i == 0 ? "" : ", ";
+    append_json_string(out, finding.evidence[i]);
+  }
+  out += ']';
+  object.text("next", finding.next);
+  object.end();
+}
+
+std::string head(const Trace& trace) {
+  const PollSummary polls = summarize_polls(trace);
+  const DelaySummary delays = summarize_delays(trace);
+  std::string out;
+  out += human_count(trace.events) + " events over " + human_duration(trace.duration_ns()) +
+         ", from " + moment_text(trace, trace.begin_ns) + "\n";
+  out += human_count(trace.lanes.size()) + " workers, " + human_count(trace.tasks.size()) +
+         " tasks, " + human_count(trace.polls.size()) + " polls, " +
+         human_count(trace.spans.size()) + " spans\n";
+  if (polls.complete != 0) {
+    out += "polls: " + spread_text(polls.durations);
+    out += polls.incomplete == 0 ? "\n"
+                                 : "; " + human_count(polls.incomplete) +
+                                       " with an end that wasn't recorded\n";
+    out += "ready delay: ";
+    out += delays.known.count() == 0 ? "unknown" : spread_text(delays.known);
+    out += " (" + human_count(delays.polls(Coverage::kKnown)) + " polls known, " +
+           human_count(delays.polls(Coverage::kInferred)) + " from a spawn, " +
+           human_count(delays.polls(Coverage::kMissing)) + " unknown)\n";
+  }
+  if (trace.inversions != 0) {
+    out += human_count(trace.inversions) + (trace.inversions == 1 ? " inversion" : " inversions") +
+           ": records that went back in time, put in order\n";
+  }
+  if (trace.hit_memory_limit) {
+    out += "the memory limit was reached: the rest of the trace is not in this report\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string moment_text(const Trace& trace, std::uint64_t at_ns) {
+  if (at_ns == kUnknownNs) {
+    return {};
+  }
+  if (const auto realtime_ns = trace.realtime_ns(at_ns)) {
+    return iso_time(*realtime_ns);
+  }
+  std::array<char, 48> text;
+  const std::uint64_t from_start_ns = relative(trace, at_ns);
+  std::snprintf(text.data(), text.size(), "+%llu.%06llus",
+                static_cast<unsigned long long>(from_start_ns / 1'000'000'000),
+                static_cast<unsigned long long>(from_start_ns / 1'000 % 1'000'000));
+  return text.data();
+}
+
+std::string report_text(const Trace& trace, const std::vector<Finding>& findings) {
+  std::string out = head(trace);
+  out += findings.empty() ? "\nno findings\n" : "";
+  std::size_t number = 0;
+  for (const Finding& finding : findings) {
+    out += "\n" + std::to_string(++number) + ". " + std::string(to_string(finding.severity)) + " " +
+           std::string(to_string(finding.kind)) + ": " + to_utf8(finding.message) + "\n";
+    if (finding.at_ns != kUnknownNs) {
+      out += "   when: " + moment_text(trace, finding.at_ns);
+      out += finding.worst_ns == kUnknownNs ? "\n"
+                                            : ", worst " + human_duration(finding.worst_ns) + "\n";
+    }
+    for (const std::string& line : finding.evidence) {
+      out += "   - " + to_utf8(line) + "\n";
+    }
+    out += "   next: " + finding.next + "\n";
+  }
+  return out;
+}
+
+std::string report_json(const Trace& trace, const std::vector<Finding>& findings) {
+  std::string out = "{\"trace\": ";
+  ObjectWriter object(out);
+  object.number("events", trace.events);
+  object.text("begin", moment_text(trace, trace.begin_ns));
+  object.number("duration_ns", trace.duration_ns());
+  object.number("workers", trace.lanes.size());
+  object.number("tasks", trace.tasks.size());
+  object.number("polls", trace.polls.size());
+  object.number("spans", trace.spans.size());
+  object.number("lost_events", trace.lost_events());
+  object.number("inversions", trace.inversions);
+  object.begin("truncated");
+  out += trace.is_truncated() ? "true" : "false";
+  object.end();
+  out += ", \"findings\": [";
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    out += i == 0 ? "\n" : ",\n";
+    append_finding(out, trace, findings[i]);
+  }
+  out += findings.empty() ? "]}\n" : "\n]}\n";
+  return out;
+}
+
+}  // namespace dial9::analysis

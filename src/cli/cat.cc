@@ -1,0 +1,171 @@
+// `dial9 cat`: every event as a JSON line, in input order, in constant memory.
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/census.h"
+#include "analysis/json_text.h"
+#include "cli/durations.h"
+#include "cli/exit_code.h"
+#include "cli/inputs.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+
+namespace dial9::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> paths;
+  std::vector<std::string> types;
+  std::uint64_t limit = ~std::uint64_t{0};
+  std::string from;
+  std::string to;
+};
+
+// Absolute; [from, to).
+struct TimeRange {
+  std::uint64_t from_ns = 0;
+  std::uint64_t to_ns = ~std::uint64_t{0};
+  bool is_everything() const { return from_ns == 0 && to_ns == ~std::uint64_t{0}; }
+};
+
+class LineWriter final : public format::Visitor {
+ public:
+  LineWriter(const Options& options, TimeRange range) : options_(options), range_(range) {}
+
+  void begin_input(const format::Decoder& decoder) {
+    decoder_ = &decoder;
+    is_wanted_.clear();
+  }
+  bool is_done() const { return is_done_; }
+
+  void on_schema(const format::Schema& schema) override {
+    if (schema.index >= is_wanted_.size()) {
+      is_wanted_.resize(schema.index + 1);
+    }
+    const auto& types = options_.types;
+    is_wanted_[schema.index] =
+        types.empty() || std::find(types.begin(), types.end(), schema.name) != types.end();
+  }
+
+  bool on_event(const format::Event& event) override {
+    const bool is_in_range =
+        range_.is_everything() || (event.schema.has_timestamp &&
+                                   event.timestamp_ns >= range_.from_ns &&
+                                   event.timestamp_ns < range_.to_ns);
+    if (!is_wanted_[event.schema.index] || !is_in_range) {
+      return true;
+    }
+    if (written_ >= options_.limit) {
+      is_done_ = true;
+      return false;
+    }
+    ++written_;
+    is_done_ = !write_out(line(event));
+    return !is_done_;
+  }
+
+ private:
+  const std::string& line(const format::Event& event) {
+    line_ = "{\"type\":";
+    analysis::append_json_string(line_, event.schema.name);
+    line_ += ",\"at_ns\":";
+    if (event.schema.has_timestamp) {
+      analysis::append_json_number(line_, event.timestamp_ns);
+    } else {
+      line_ += "null";
+    }
+    line_ += ",\"fields\":{";
+    for (std::size_t i = 0; i < event.values.size(); ++i) {
+      line_ += i == 0 ? "" : ",";
+      analysis::append_json_string(line_, event.schema.fields[i].name);
+      line_ += ':';
+      analysis::append_json_value(line_, event.values[i], *decoder_);
+    }
+    line_ += "}}\n";
+    return line_;
+  }
+
+  const Options& options_;
+  TimeRange range_;
+  const format::Decoder* decoder_ = nullptr;
+  std::vector<bool> is_wanted_;
+  std::string line_;
+  std::uint64_t written_ = 0;
+  bool is_done_ = false;
+};
+
+// The start of the trace: one more pass over it.
+std::uint64_t find_begin(const std::vector<Input>& inputs) {
+  analysis::Census census;
+  Progress progress("finding the start", inputs);
+  for (const Input& input : inputs) {
+    std::uint64_t events = 0;
+    // Errors are told by the pass that shows the events.
+    (void)decode_input(
+        input, census, [&](const format::Decoder& decoder) { census.begin_input(decoder); },
+        progress, events);
+  }
+  return census.begin_ns();
+}
+
+int run(const Options& options) {
+  const auto inputs = expand_inputs(options.paths);
+  if (!inputs) {
+    report_error("cat", inputs.error());
+    return kUnreadable;
+  }
+  TimeRange range;
+  if (!options.from.empty() || !options.to.empty()) {
+    if (std::any_of(inputs->begin(), inputs->end(),
+                    [](const Input& input) { return input.is_stdin; })) {
+      std::fputs("dial9: --from and --to count from the trace's start, which takes two passes; "
+                 "name a file instead of the standard input\n", stderr);
+      return kUsage;
+    }
+    const std::uint64_t begin_ns = find_begin(*inputs);
+    range.from_ns = begin_ns + parse_duration(options.from).value_or(0);
+    const auto to = parse_duration(options.to);
+    range.to_ns = to && *to <= ~begin_ns ? begin_ns + *to : range.to_ns;
+  }
+  LineWriter writer(options, range);
+  Outcome outcome;
+  Progress progress("reading", *inputs);
+  for (const Input& input : *inputs) {
+    std::uint64_t events = 0;
+    Result<void> result = decode_input(
+        input, writer, [&](const format::Decoder& decoder) { writer.begin_input(decoder); },
+        progress, events);
+    if (writer.is_done()) {
+      break;  // the limit, or nobody reads on
+    }
+    outcome.add(input.name, result, events);
+  }
+  flush_out();
+  return outcome.exit_code();
+}
+
+}  // namespace
+
+void add_cat(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand(
+      "cat", "Every event as a JSON line: {\"type\", \"at_ns\" (monotonic), \"fields\"}");
+  const auto options = std::make_shared<Options>();
+  verb->add_option("PATH", options->paths,
+                   "Trace files, runs, or a directory of runs (its newest); - is the standard input")
+      ->required();
+  verb->add_option("--type", options->types, "Only events of this type; may be given again")
+      ->allow_extra_args(false);
+  verb->add_option("--limit", options->limit, "Stop after so many events");
+  verb->add_option("--from", options->from, "Only from this time after the trace's start, as 1.5s")
+      ->check(check_duration);
+  verb->add_option("--to", options->to, "Only before this time after the trace's start")
+      ->check(check_duration);
+  verb->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace dial9::cli

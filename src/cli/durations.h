@@ -1,0 +1,19 @@
+// Durations on the command line: "250us", "1.5s", "20ms", "7" (ns).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dial9::cli {
+
+// Nanoseconds of a number with a unit of ns, us, ms, s or min; none is ns. nullopt: not understood,
+// negative, or beyond 64 bits.
+std::optional<std::uint64_t> parse_duration(std::string_view text);
+
+// For CLI11's check(): the error text, or empty.
+std::string check_duration(const std::string& text);
+
+}  // namespace dial9::cli

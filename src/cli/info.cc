@@ -1,0 +1,199 @@
+// `dial9 info`: what is in a trace, in one pass and constant memory.
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/census.h"
+#include "analysis/human.h"
+#include "analysis/json_text.h"
+#include "cli/exit_code.h"
+#include "cli/inputs.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+
+namespace dial9::cli {
+namespace {
+
+using namespace analysis;
+
+struct FileResult {
+  std::string name;
+  std::uint64_t events = 0;
+  Result<void> result;
+};
+
+std::string time_text(const Census& census, std::uint64_t at_ns) {
+  const auto realtime_ns = census.realtime_ns(at_ns);
+  return realtime_ns ? iso_time(*realtime_ns) : std::to_string(at_ns) + " ns (no wall time known)";
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> types_by_count(const Census& census) {
+  std::vector<std::pair<std::string, std::uint64_t>> types;
+  for (const auto& [name, count] : census.by_type()) {
+    if (count != 0) {
+      types.emplace_back(name, count);
+    }
+  }
+  std::stable_sort(types.begin(), types.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return types;
+}
+
+bool is_truncated(const std::vector<FileResult>& files) {
+  return std::any_of(files.begin(), files.end(),
+                     [](const FileResult& file) { return !file.result; });
+}
+
+std::string info_text(const Census& census, const std::vector<FileResult>& files) {
+  std::string out = human_count(census.events()) + " events in " +
+                    human_count(census.streams()) + " streams, " + human_count(files.size()) +
+                    (files.size() == 1 ? " file\n" : " files\n");
+  if (census.begin_ns() != 0) {
+    out += "from      " + time_text(census, census.begin_ns()) + "\n";
+    out += "to        " + time_text(census, census.end_ns()) + "\n";
+    out += "duration  " + human_duration(census.end_ns() - census.begin_ns()) + "\n";
+  }
+  out += "complete  ";
+  out += is_truncated(files) ? "no, see below\n" : "yes\n";
+  out += "lost      " + human_count(census.lost_events()) + " events\n";
+  for (const auto& [cause, loss] : census.loss()) {
+    out += "          " + human_count(loss.count) + " " + to_utf8(cause) + ", from " +
+           time_text(census, loss.first_ns) + " over " +
+           human_duration(loss.last_ns - std::min(loss.first_ns, loss.last_ns)) + "\n";
+  }
+  if (census.inversions() != 0) {
+    out += "disorder  " + human_count(census.inversions()) + " records went back in time\n";
+  }
+  out += "\nevents by type\n";
+  for (const auto& [name, count] : types_by_count(census)) {
+    std::string number = human_count(count);
+    number.insert(0, number.size() < 14 ? 14 - number.size() : 0, ' ');
+    out += number + "  " + to_utf8(name) + "\n";
+  }
+  if (!census.metadata().empty()) {
+    out += "\nmetadata\n";
+  }
+  for (const auto& [key, value] : census.metadata()) {
+    out += "  " + to_utf8(key) + " = " + to_utf8(value) + "\n";
+  }
+  for (const FileResult& file : files) {
+    if (!file.result) {
+      out += "\n" + file.name + ": " + file.result.error().message + "\n";
+    }
+  }
+  return out;
+}
+
+void append_pair(std::string& out, std::string_view key, std::string_view value, bool is_first) {
+  out += is_first ? "" : ", ";
+  append_json_string(out, key);
+  out += ": ";
+  append_json_string(out, value);
+}
+
+void append_files(std::string& out, const std::vector<FileResult>& files) {
+  out += "\"files\": [";
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    out += i == 0 ? "{\"name\": " : ", {\"name\": ";
+    append_json_string(out, files[i].name);
+    out += ", \"events\": " + std::to_string(files[i].events) + ", \"error\": ";
+    if (files[i].result) {
+      out += "null}";
+      continue;
+    }
+    const Error& error = files[i].result.error();
+    out += "{\"message\": ";
+    append_json_string(out, error.message);
+    out += ", \"offset\": " +
+           (error.offset == kNoOffset ? "null" : std::to_string(error.offset)) + "}}";
+  }
+  out += "]";
+}
+
+std::string info_json(const Census& census, const std::vector<FileResult>& files) {
+  std::string out = "{\"events\": {\"total\": " + std::to_string(census.events()) +
+                    ", \"by_type\": {";
+  bool is_first = true;
+  for (const auto& [name, count] : types_by_count(census)) {
+    out += is_first ? "" : ", ";
+    is_first = false;
+    append_json_string(out, name);
+    out += ": " + std::to_string(count);
+  }
+  out += "}}, \"streams\": " + std::to_string(census.streams());
+  const bool has_times = census.begin_ns() != 0;
+  const auto begin = has_times ? census.realtime_ns(census.begin_ns()) : std::nullopt;
+  const auto end = has_times ? census.realtime_ns(census.end_ns()) : std::nullopt;
+  const auto quoted = [](const std::string& text) { return "\"" + text + "\""; };
+  out += ", \"time\": {\"begin\": " + (begin ? quoted(iso_time(*begin)) : "null") +
+         ", \"end\": " + (end ? quoted(iso_time(*end)) : "null") + ", \"begin_ns\": " +
+         (has_times ? quoted(std::to_string(census.begin_ns())) : "null") + ", \"duration_ns\": " +
+         (has_times ? std::to_string(census.end_ns() - census.begin_ns()) : "null") + "}";
+  out += ", \"truncated\": ";
+  out += is_truncated(files) ? "true" : "false";
+  out += ", \"loss\": {\"total\": " + std::to_string(census.lost_events()) + ", \"by_cause\": {";
+  is_first = true;
+  for (const auto& [cause, loss] : census.loss()) {
+    out += is_first ? "" : ", ";
+    is_first = false;
+    append_json_string(out, cause);
+    out += ": " + std::to_string(loss.count);
+  }
+  out += "}}, \"inversions\": " + std::to_string(census.inversions()) + ", \"metadata\": {";
+  is_first = true;
+  for (const auto& [key, value] : census.metadata()) {
+    append_pair(out, key, value, is_first);
+    is_first = false;
+  }
+  out += "}, ";
+  append_files(out, files);
+  return out + "}\n";
+}
+
+int run(const std::vector<std::string>& paths, bool is_json) {
+  const auto inputs = expand_inputs(paths);
+  if (!inputs) {
+    report_error("info", inputs.error());
+    return kUnreadable;
+  }
+  Census census;
+  Outcome outcome;
+  std::vector<FileResult> files;
+  {
+    Progress progress("reading", *inputs);
+    for (const Input& input : *inputs) {
+      FileResult file;
+      file.name = input.name;
+      file.result = decode_input(
+          input, census, [&](const format::Decoder& decoder) { census.begin_input(decoder); },
+          progress, file.events);
+      outcome.add(file.name, file.result, file.events);
+      files.push_back(std::move(file));
+    }
+  }
+  write_out(is_json ? info_json(census, files) : info_text(census, files));
+  flush_out();
+  return outcome.exit_code();
+}
+
+struct Options {
+  std::vector<std::string> paths;
+  bool is_json = false;
+};
+
+}  // namespace
+
+void add_info(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand("info", "What is in a trace: types, time, metadata, loss");
+  const auto options = std::make_shared<Options>();
+  verb->add_option("PATH", options->paths,
+                   "Trace files, runs, or a directory of runs (its newest); - is the standard input")
+      ->required();
+  verb->add_flag("--json", options->is_json, "JSON instead of text");
+  verb->callback([options, &exit_code] { exit_code = run(options->paths, options->is_json); });
+}
+
+}  // namespace dial9::cli
