@@ -44,7 +44,8 @@ inline void record(const E& event) noexcept {
 namespace internal {
 
 // The same with the caller's CLOCK_MONOTONIC stamp: a second event of one moment (no clock read), or
-// one in the past (a reset frame goes before it).
+// one in the past (a reset frame goes before it). Stamp 0, what record_stamped() returns for a dropped
+// event: now.
 template <class E>
 inline void record_at(const E& event, std::uint64_t timestamp_ns) noexcept {
   const std::uint32_t epoch = recording_epoch();

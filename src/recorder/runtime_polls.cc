@@ -1,6 +1,7 @@
 // Tasks, wakes, polls and queue counters: the warm paths of the seam.
 // SPDX-License-Identifier: Apache-2.0
 #include "dial9/internal/runtime_events.h"
+#include "dial9/internal/span_core.h"
 #include "recorder/runtime_state.h"
 
 namespace dial9::runtime {
@@ -61,9 +62,14 @@ Poll* paused_around(Poll* poll) noexcept {
     } else {
       record_at(internal::PollEndEvent{around->worker}, when_ns);
     }
+    internal::span_poll_end(around->task.id, when_ns);
   }
-  if (when_ns == 0) return record_stamped(start_event(poll));
-  record_at(start_event(poll), when_ns);
+  if (when_ns == 0) {
+    when_ns = record_stamped(start_event(poll));
+  } else {
+    record_at(start_event(poll), when_ns);
+  }
+  internal::span_poll_start(poll.task.id, when_ns);
   return when_ns;
 }
 
@@ -134,7 +140,9 @@ std::uint64_t poll_start(Poll& poll, RuntimeId runtime, TaskRef task) noexcept {
   if (__builtin_expect(t.is_parked, 0)) unpark();
   if (__builtin_expect(poll.outer != nullptr, 0)) return poll.start_ns = start_nested(poll, 0);
   poll.state = Poll::State::kOpen;
-  return poll.start_ns = record_stamped(start_event(poll));
+  poll.start_ns = record_stamped(start_event(poll));
+  internal::span_poll_start(task.id, poll.start_ns);
+  return poll.start_ns;
 }
 
 std::uint64_t poll_start_deferred(Poll& poll, RuntimeId runtime, TaskRef task) noexcept {
@@ -159,10 +167,12 @@ std::uint64_t poll_end(Poll& poll) noexcept {
   t.poll = poll.outer;
   if (poll.state != Poll::State::kOpen) return 0;
   const std::uint64_t stamp = record_stamped(internal::PollEndEvent{poll.worker});
+  internal::span_poll_end(poll.task.id, stamp);
   if (__builtin_expect(poll.outer != nullptr, 0)) {
     if (Poll* paused = paused_around(poll.outer)) {
       paused->state = Poll::State::kOpen;
       record_at(start_event(*paused), stamp);
+      internal::span_poll_start(paused->task.id, stamp);
     }
   }
   return stamp;
@@ -177,8 +187,10 @@ void switch_task(TaskRef task) noexcept {
   const TaskId waker = poll->task.id;
   poll->task = task;
   const std::uint64_t stamp = record_stamped(internal::PollEndEvent{poll->worker});
+  internal::span_poll_end(waker, stamp);
   task_ready_at(task.id, waker, stamp);
   record_at(start_event(*poll), stamp);
+  internal::span_poll_start(task.id, stamp);
 }
 
 bool is_in_poll() noexcept {

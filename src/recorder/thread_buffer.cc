@@ -99,13 +99,17 @@ void forget_chunk(ThreadBuffer& buffer) noexcept {
   buffer.tables = &g_empty_tables;
 }
 
-// Rounds of key destructors remain in which others may record; the chunk goes back in the last one.
+// The round of key destructors in which the chunk goes back. Others may record in each of them; the
+// system's last one is left to what must come last of all (a sanitizer's own end of the thread).
+constexpr std::uintptr_t kLastExitRound = PTHREAD_DESTRUCTOR_ITERATIONS - 1;
+
 void on_thread_exit(void* rounds) noexcept {
   const auto round = reinterpret_cast<std::uintptr_t>(rounds);
-  if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+  if (round < kLastExitRound) {
     pthread_setspecific(g_exit_key, reinterpret_cast<void*>(round + 1));
     return;
   }
+  t_buffer.is_exiting = 1;
   leave_chunk(t_buffer);
 }
 
@@ -120,7 +124,8 @@ void watch_thread_exit() noexcept {
   // Beyond the first 32 keys glibc allocates, which a signal handler must not: such threads are found
   // by the collector when they are gone.
   if (g_has_exit_key && g_exit_key < 32) {
-    pthread_setspecific(g_exit_key, reinterpret_cast<void*>(std::uintptr_t{1}));
+    const std::uintptr_t round = t_buffer.is_exiting != 0 ? kLastExitRound : 1;
+    pthread_setspecific(g_exit_key, reinterpret_cast<void*>(round));
   }
 }
 

@@ -99,9 +99,8 @@ struct ThreadBuffer {
   std::uint64_t reserved;
   ClockLine clock;
   std::uint32_t tid;
-  std::uint32_t exit_rounds;
-  std::uint32_t cold_index;  // into the per-thread share book-keeping of thread_buffer.cc
-  std::uint32_t arena_serial;
+  std::uint32_t is_exiting;    // has given its chunk back at the thread's end already
+  std::uint32_t arena_serial;  // of the chunk's arena
 };
 static_assert(offsetof(ThreadBuffer, clock) == 64);
 

@@ -113,7 +113,7 @@ inline std::uint64_t write_event(std::uint32_t epoch, const E& event, std::uint6
                         measured.all_known;
   if (__builtin_expect(is_ready, 1) || prepare_event(buffer, event, measured)) {
     std::uint8_t* at = buffer.cursor;
-    ns = kHasStamp ? stamp : now_on(buffer.clock);
+    ns = kHasStamp && stamp != 0 ? stamp : now_on(buffer.clock);
     std::uint64_t delta = ns - buffer.base_ns;
     if (__builtin_expect(delta > kMaxDeltaNs, 0)) {
       at = thread_reset_base(buffer, at, ns);
