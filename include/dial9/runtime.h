@@ -141,8 +141,8 @@ class PollScope {
 
 // --- Waits ------------------------------------------------------------------------------------------
 // This worker's thread goes to wait in the kernel, and runs again. Only outside a poll, only on a bound
-// thread; else nothing. park() reads the thread's CPU time (about 1 us, while the worker is idle
-// anyway); one cycle in DIAL9_SCHED_WAIT_SAMPLE_RATE reads the kernel's run-queue wait at unpark() too,
+// thread; else nothing. park() reads the thread's CPU time (0.5 us, while the worker is idle anyway);
+// one cycle in DIAL9_SCHED_WAIT_SAMPLE_RATE reads the kernel's run-queue wait at both ends (1 us each),
 // the other events carry no sched_wait. A poll that starts on a parked worker unparks it. errno is kept.
 bool park() noexcept;  // true if now parked
 void unpark() noexcept;

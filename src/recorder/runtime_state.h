@@ -64,7 +64,7 @@ struct ThreadState {
   std::uint64_t next_task_id = 0;
   std::uint64_t end_task_id = 0;
   ThreadRecord* record = nullptr;
-  std::uint64_t last_cpu_ns = 0;
+  std::uint64_t park_cpu_ns = 0;
   std::uint64_t park_wait_ns = 0;
   std::uint32_t tid = 0;  // 0: not asked yet
   std::uint32_t parks_to_sample = 0;
@@ -113,9 +113,6 @@ Binding* worker_binding(runtime::RuntimeId) noexcept;
 
 // The calling thread's id; one system call a thread.
 std::uint32_t own_tid() noexcept;
-
-// CPU time and run-queue wait of the calling thread. False: only cpu_ns is known, from the CPU clock.
-bool read_own_sched(ThreadState& t, SchedReading* reading) noexcept;
 
 inline std::uint32_t event_worker(std::uint32_t worker) noexcept {
   return worker == kNoWorker ? runtime::kUnknownWorker : worker;

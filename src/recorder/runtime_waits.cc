@@ -1,27 +1,13 @@
-// Parks, blocking calls and lock waits. The kernel's account of the thread is read once a park cycle,
-// at the park, when the worker has nothing to do; a sampled cycle reads it a second time at the unpark,
-// so that its sched_wait is exactly what the kernel made the thread wait after this wake-up.
+// Parks, blocking calls and lock waits. At a park, when the worker has nothing to do, its CPU time is
+// read from the kernel's clock for it. A sampled cycle also reads the kernel's account at both ends, so
+// that its sched_wait is exactly what the thread waited for a CPU after this wake-up: nothing that
+// happened while it ran is in it. (The account's own CPU time lags by up to a tick, so it isn't used.)
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 #include <ctime>
 
 #include "dial9/internal/runtime_events.h"
 #include "recorder/runtime_state.h"
-
-namespace dial9::internal {
-
-bool read_own_sched(ThreadState& t, SchedReading* reading) noexcept {
-  if (sched_read(t.record->sched_file, t.record->tid, false, reading)) return true;
-  const int saved_errno = errno;
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  errno = saved_errno;
-  reading->run_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-                    static_cast<std::uint64_t>(now.tv_nsec);
-  return false;
-}
-
-}  // namespace dial9::internal
 
 namespace dial9::runtime {
 namespace {
@@ -33,10 +19,18 @@ using internal::ThreadState;
 constinit std::atomic<std::uint64_t> g_blocking_floor_ns{kDefaultBlockingFloorNs};
 constinit std::atomic<std::uint64_t> g_lock_floor_ns{kDefaultLockFloorNs};
 
-// The two sources of CPU time differ by a tick at most; a thread's own never goes back.
-std::uint64_t advance_cpu(ThreadState& t, std::uint64_t run_ns) noexcept {
-  if (run_ns > t.last_cpu_ns) t.last_cpu_ns = run_ns;
-  return t.last_cpu_ns;
+// About 0.5 us. Keeps errno.
+std::uint64_t thread_cpu_ns() noexcept {
+  const int saved_errno = errno;
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  errno = saved_errno;
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// About 1 us. False: not known now.
+bool read_sched(ThreadState& t, SchedReading* reading) noexcept {
+  return internal::sched_read(t.record->sched_file, t.record->tid, false, reading);
 }
 
 }  // namespace
@@ -44,18 +38,17 @@ std::uint64_t advance_cpu(ThreadState& t, std::uint64_t run_ns) noexcept {
 bool park() noexcept {
   ThreadState& t = t_state;
   if (t.binding == nullptr || t.poll != nullptr || t.is_parked || !is_recording()) return false;
-  SchedReading reading;
-  const bool is_exact = internal::read_own_sched(t, &reading);
-  const std::uint64_t cpu_ns = advance_cpu(t, reading.run_ns);
+  t.park_cpu_ns = thread_cpu_ns();
   t.is_sampled_cycle = false;
   if (t.parks_to_sample-- == 0) {
     t.parks_to_sample =
         internal::g_registry.sched_wait_sample_rate.load(std::memory_order_relaxed) - 1;
-    t.is_sampled_cycle = is_exact;
+    SchedReading reading;
+    t.is_sampled_cycle = read_sched(t, &reading);
     t.park_wait_ns = reading.wait_ns;
   }
   t.is_parked = true;
-  record(internal::WorkerParkEvent{internal::event_worker(t.binding->worker), 0, cpu_ns,
+  record(internal::WorkerParkEvent{internal::event_worker(t.binding->worker), 0, t.park_cpu_ns,
                                    t.record->tid});
   return true;
 }
@@ -68,12 +61,10 @@ void unpark() noexcept {
   const std::uint64_t stamp = now_ns();
   optional<std::uint64_t> sched_wait_ns;
   SchedReading reading;
-  if (t.is_sampled_cycle && internal::sched_read(t.record->sched_file, t.record->tid, false, &reading)) {
-    sched_wait_ns = reading.wait_ns - t.park_wait_ns;
-    advance_cpu(t, reading.run_ns);
-  }
+  if (t.is_sampled_cycle && read_sched(t, &reading)) sched_wait_ns = reading.wait_ns - t.park_wait_ns;
+  // It used no CPU while it slept.
   internal::record_at(internal::WorkerUnparkEvent{internal::event_worker(t.binding->worker), 0,
-                                                  t.last_cpu_ns, sched_wait_ns, t.record->tid},
+                                                  t.park_cpu_ns, sched_wait_ns, t.record->tid},
                       stamp);
 }
 

@@ -11,7 +11,7 @@
 namespace dial9::internal {
 
 struct SchedReading {
-  std::uint64_t run_ns = 0;   // lags the thread's CPU clock by at most a scheduler tick while it runs
+  std::uint64_t run_ns = 0;   // lags the thread's CPU clock by up to a scheduler tick while it runs
   std::uint64_t wait_ns = 0;  // runnable, not running
   std::uint64_t slices = 0;   // times it was put on a CPU
 };
