@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "format/gunzip.h"
 #include "format/value.h"
 
 namespace dial9::format {
@@ -124,22 +123,13 @@ MaterializedTrace materialize(std::span<const std::uint8_t> bytes) {
 MaterializedTrace materialize(std::span<const std::uint8_t> bytes, std::size_t chunk_bytes) {
   MaterializedTrace trace;
   Collector collector(trace);
-  Gunzip gunzip(
-      [&](std::span<const std::uint8_t> inflated) { return collector.decoder().feed(inflated); });
-  Result<void> outcome;
-  while (!bytes.empty() && outcome) {
+  bool is_fed = true;
+  while (!bytes.empty() && is_fed) {
     const std::size_t step = std::min(chunk_bytes, bytes.size());
-    outcome = gunzip.feed(bytes.first(step));
+    is_fed = collector.decoder().feed(bytes.first(step)).has_value();
     bytes = bytes.subspan(step);
   }
-  if (outcome) {
-    outcome = gunzip.finish();
-  }
-  const Result<void> decoded = collector.decoder().finish();
-  if (outcome) {
-    outcome = decoded;
-  }
-  if (!outcome) {
+  if (Result<void> outcome = collector.decoder().finish(); !outcome) {
     trace.error = std::move(outcome.error());
   }
   trace.stats = collector.decoder().stats();

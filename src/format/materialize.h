@@ -45,7 +45,7 @@ struct MaterializedTrace {
   const OwnedValue* field(const OwnedEvent& event, std::string_view field) const;
 };
 
-// Decodes `bytes` (plain or gzip, one or many members) to the end or to the first error.
+// Decodes `bytes` (plain; gunzip.h undoes gzip) to the end or to the first error.
 MaterializedTrace materialize(std::span<const std::uint8_t> bytes);
 
 // The same, fed in pieces of `chunk_bytes` > 0: the result is equal whatever the size.
