@@ -59,7 +59,8 @@ bool compact_fp(TableSource& tables, const RegisterRule& fp, const RegisterNumbe
       return to_slots(fp.offset_bytes(), row.fp_slots);
     case RegisterRule::Kind::kAtExpression:
       row.fp_rule = Row::FpRule::kAtFp;
-      return is_fp_offset(tables, fp.expression(), numbers, false, offset_bytes) && offset_bytes == 0;
+      return is_fp_offset(tables, fp.expression(), numbers, false, offset_bytes) &&
+             offset_bytes == 0;
     default: return false;
   }
 }

@@ -46,8 +46,8 @@ StackRange stack_by_pthread() noexcept {
   return known ? StackRange{low, low + size} : StackRange{};
 }
 
-// What the descriptor says at `offset` from the thread pointer. Loads three words. The main thread's
-// has no block, and its stack's end for a size.
+// What the descriptor says at `offset` from the thread pointer. Loads three words. The main
+// thread's has no block, and its stack's end for a size.
 StackRange range_at(std::uint64_t tp, std::int64_t offset) noexcept {
   const std::uint64_t place = tp + static_cast<std::uint64_t>(offset);
   const std::uint64_t block = native::load_word(place);

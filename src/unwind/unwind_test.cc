@@ -126,9 +126,8 @@ TEST(UnwindCopy, OfAStackIsWhatTheStackWas) {
 TEST(UnwindCopy, ThatIsTooShortIsTruncated) {
   prepare();
   Frames frames{};
-  const Result result = unwind_copy(
-      {.pc = address_of(std::bit_cast<void*>(&walk_from_here)), .sp = 4096, .address = 4096, .bytes = {}},
-      frames);
+  const std::uint64_t pc = address_of(std::bit_cast<void*>(&walk_from_here));
+  const Result result = unwind_copy({.pc = pc, .sp = 4096, .address = 4096, .bytes = {}}, frames);
   EXPECT_EQ(result.count, 1u);
   EXPECT_EQ(result.stop, StopReason::kUnreadable);
 }
@@ -139,6 +138,7 @@ TEST(Unwind, NoRegisterSetMakesItFaultOrHang) {
   std::mt19937_64 random(99);
   const auto here = address_of(__builtin_frame_address(0));
   const auto libc = address_of(std::bit_cast<void*>(&std::qsort)) & ~std::uint64_t{0xfffff};
+  const auto ours = address_of(std::bit_cast<void*>(&walk_from_here));
   void* const guard = mmap(nullptr, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   mprotect(static_cast<char*>(guard) + 4096, 4096, PROT_READ | PROT_WRITE);
   const std::array<std::uint64_t, 8> special{0, 8, ~0ul, ~7ul, 1ul << 63, address_of(guard) + 8184,
@@ -159,8 +159,8 @@ TEST(Unwind, NoRegisterSetMakesItFaultOrHang) {
     for (greg_t& value : registers) {
       value = static_cast<greg_t>(address());
     }
-    const std::uint64_t code[4] = {address(), address_of(std::bit_cast<void*>(&walk_from_here)) + random() % 4096,
-                                   libc + random() % 0x180000, libc + random() % 0x180000};
+    const std::uint64_t code[4] = {address(), ours + random() % 4096, libc + random() % 0x180000,
+                                   libc + random() % 0x180000};
     registers[REG_RIP] = static_cast<greg_t>(code[random() % 4]);
     const Result result = unwind(&context, frames, {.strategy = Strategy(random() % 3),
                                                     .distrust_stack = random() % 4 == 0});
@@ -196,8 +196,8 @@ TEST(Unwind, UsesNoMoreStackThanItSays) {
     raise(SIGUSR2);
     sigaction(SIGUSR2, &before, nullptr);
   }).join();
-  const auto untouched = std::find_if(stack.begin(), stack.end(), [](char c) { return c != '\x5a'; });
-  const std::uint64_t used = handler_frame - address_of(&*untouched);
+  const auto lowest = std::find_if(stack.begin(), stack.end(), [](char c) { return c != '\x5a'; });
+  const std::uint64_t used = handler_frame - address_of(&*lowest);
   RecordProperty("used_bytes", std::to_string(used));
   EXPECT_LE(used, kStackBytes);
   EXPECT_GT(used, 256u) << "the handler seems not to have run on this stack";
@@ -250,14 +250,15 @@ TEST(OwnStack, OfAnotherThreadOrTheHeapIsUnknown) {
   const std::vector<char> heap(100);
   std::uint64_t others = 0;
   std::thread([&] { others = address_of(__builtin_frame_address(0)); }).join();
-  for (const std::uint64_t sp : {address_of(heap.data()), others, std::uint64_t{0}, ~std::uint64_t{0}}) {
+  for (const std::uint64_t sp : {address_of(heap.data()), others, 0ul, ~0ul}) {
     const StackRange range = own_stack(sp);
     EXPECT_EQ(range.low, range.high);
   }
 }
 
 TEST(ProcessMemoryCopy, EndsAtTheFirstUnreadablePage) {
-  void* const pages = mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const pages =
+      mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   mprotect(static_cast<char*>(pages) + 4096, 4096, PROT_NONE);
   std::fill_n(static_cast<char*>(pages), 4096, 'x');
   for (const bool denied : {false, true}) {

@@ -251,7 +251,8 @@ TEST(Walker, AFrameThatNeedsAnotherRegisterIsReachedAgainWithIt) {
 // AArch64: the leaf still has its return address in x30; the middle frame has saved x29 and x30.
 Walk arm_walk() {
   Walk walk;
-  walk.tables.rows = {{0x1000, from_sp(0, 0)}, {0x2000, {Row::Kind::kFromFp, Row::FpRule::kAtCfa, 4, -4, -3}},
+  walk.tables.rows = {{0x1000, from_sp(0, 0)},
+                      {0x2000, {Row::Kind::kFromFp, Row::FpRule::kAtCfa, 4, -4, -3}},
                       {0x3000, {.kind = Row::Kind::kOutermost}}};
   walk.registers.set(Aarch64::kPc, 0x1010);
   walk.registers.set(31, 0x5000);
