@@ -1,6 +1,6 @@
-// Ours: the three-field event, on and off; a poll's start and end through the core seam; a span with two
-// fields. Strongest property: counts what was emitted against what the recorder says it wrote and
-// dropped, and fails if the two differ. Method: bench/peers/README.md.
+// Ours: the three-field event, on and off; a poll's start and end through the core seam; a span
+// with two fields. Strongest property: counts what was emitted against what the recorder says it
+// wrote and dropped, and fails if the two differ. Method: bench/peers/README.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <dial9/event.h>
 #include <dial9/recorder.h>
@@ -23,9 +23,7 @@ DIAL9_SPAN(CheckoutSpan, "checkout",
 
 using namespace dial9_bench;
 
-constexpr auto record_order = [](std::uint64_t i) {
-  dial9::record(OrderPlaced{i, 200, i * 3});
-};
+constexpr auto record_order = [](std::uint64_t i) { dial9::record(OrderPlaced{i, 200, i * 3}); };
 
 constexpr auto record_span = [](std::uint64_t i) {
   const dial9::span<CheckoutSpan> span({i, i * 3});
@@ -54,8 +52,7 @@ class Poller {
 template <class Op>
 bool run_on(const char* name, const Options& options, std::uint32_t threads,
             std::uint32_t events_an_op, const Op& op) {
-  auto [recorder, status] =
-      dial9::Recorder::start(dial9::RecorderOptions::disk(options.directory));
+  auto [recorder, status] = dial9::Recorder::start(dial9::RecorderOptions::disk(options.directory));
   if (!status) {
     std::fprintf(stderr, "peers_dial9: %s\n", status.message().c_str());
     return false;

@@ -1,6 +1,6 @@
 // The floor that every recorder stands on: an empty loop, a clock read with a 16-byte store into a
-// thread-local ring by rdtsc, and the same by clock_gettime and memcpy, as one would write it by hand.
-// Strongest property: nothing else is in the loops. Method: bench/peers/README.md.
+// thread-local ring by rdtsc, and the same by clock_gettime and memcpy, as one would write it by
+// hand. Strongest property: nothing else is in the loops. Method: bench/peers/README.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <x86intrin.h>
 

@@ -1,6 +1,6 @@
-// Times one operation in short bursts with pauses between them, so that a recorder's background thread
+// Times one operation in short bursts with pauses between them, so that a recorder's own thread
 // keeps up and what is timed is the recording, not the loss. Strongest property: every program of
-// bench/peers times alike (rust/src/harness.rs is the same loop), so that their ratios mean something.
+// bench/peers times alike (rust/src/harness.rs is the same loop), so that ratios mean something.
 // Method: bench/peers/README.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,7 +21,7 @@
 namespace dial9_bench {
 
 struct Options {
-  std::uint32_t bursts = 40;      // timed; kWarmUpBursts more go before them
+  std::uint32_t bursts = 40;  // timed; kWarmUpBursts more go before them
   std::uint32_t burst_ops = 4096;
   std::uint32_t pause_us = 3000;  // between two bursts
   std::string directory;          // where a recorder writes
@@ -54,7 +54,8 @@ inline Options parse_options(int argc, char** argv) {
 inline std::uint64_t monotonic_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 // What one case showed: ns an operation, over the bursts of all threads.
@@ -64,8 +65,8 @@ struct Timing {
   std::uint64_t operations = 0;  // all, warm-up included
 };
 
-// Threads start each burst together. They spin, so that the bursts do overlap; the machine needs a core
-// for each.
+// Threads start each burst together. They spin, so that the bursts do overlap; the machine needs a
+// core for each.
 class BurstGate {
  public:
   explicit BurstGate(std::uint32_t threads) : threads_(threads) {}
@@ -110,8 +111,7 @@ Timing measure(const Options& options, std::uint32_t threads, const Op& op) {
   Timing timing;
   timing.median_ns = all[all.size() / 2];
   timing.min_ns = all.front();
-  timing.operations =
-      std::uint64_t{threads} * (kWarmUpBursts + options.bursts) * options.burst_ops;
+  timing.operations = std::uint64_t{threads} * (kWarmUpBursts + options.bursts) * options.burst_ops;
   return timing;
 }
 
@@ -119,7 +119,8 @@ Timing measure(const Options& options, std::uint32_t threads, const Op& op) {
 inline constexpr std::int64_t kNotCounted = -1;
 
 // One line of JSON on stdout, read by bench/peers/compare.py.
-inline void report(const char* name, std::uint32_t threads, const Timing& timing, std::int64_t lost) {
+inline void report(const char* name, std::uint32_t threads, const Timing& timing,
+                   std::int64_t lost) {
   std::printf("{\"case\":\"%s\",\"threads\":%u,\"median_ns\":%.3f,\"min_ns\":%.3f,\"lost\":", name,
               threads, timing.median_ns, timing.min_ns);
   if (lost == kNotCounted) {

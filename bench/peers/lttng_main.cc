@@ -1,6 +1,6 @@
-// LTTng-UST: the three-field event as a tracepoint. bench/peers/compare.py has made a snapshot session
-// with dial9_bench:order_placed enabled before it starts this program. Strongest property: says so and
-// fails where the tracepoint is not enabled, instead of timing a disabled one.
+// LTTng-UST: the three-field event as a tracepoint. bench/peers/compare.py has made a snapshot
+// session with dial9_bench:order_placed enabled before it starts this program. Strongest property:
+// says so and fails where the tracepoint is not enabled, instead of timing a disabled one.
 // Method: bench/peers/README.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Two tracepoints of LTTng-UST with the three fields that every peer records. Strongest property: they
-// are alike, so that the one that no session enables shows the cost of "off".
+// Two tracepoints of LTTng-UST with the three fields that every peer records. Strongest property:
+// they are alike, so that the one that no session enables shows the cost of "off".
 // LTTng includes this file several times: no #pragma once. Method: bench/peers/README.md.
 // SPDX-License-Identifier: Apache-2.0
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
@@ -20,12 +20,12 @@ LTTNG_UST_TRACEPOINT_EVENT_CLASS(
     LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(uint64_t, order_id, order_id)
                             lttng_ust_field_integer(uint32_t, status, status)
                                 lttng_ust_field_integer(uint64_t, latency_us, latency_us)))
-LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(dial9_bench, order, dial9_bench, order_placed,
-                                    LTTNG_UST_TP_ARGS(uint64_t, order_id, uint32_t, status, uint64_t,
-                                                      latency_us))
-LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(dial9_bench, order, dial9_bench, never_enabled,
-                                    LTTNG_UST_TP_ARGS(uint64_t, order_id, uint32_t, status, uint64_t,
-                                                      latency_us))
+LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(
+    dial9_bench, order, dial9_bench, order_placed,
+    LTTNG_UST_TP_ARGS(uint64_t, order_id, uint32_t, status, uint64_t, latency_us))
+LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(
+    dial9_bench, order, dial9_bench, never_enabled,
+    LTTNG_UST_TP_ARGS(uint64_t, order_id, uint32_t, status, uint64_t, latency_us))
 
 #endif
 

@@ -15,7 +15,8 @@ use dial9_tokio_telemetry::telemetry::{PollEndEvent, PollStartEvent, TaskId, Wor
 use crate::harness::{measure, report, Options};
 use crate::readback::count_events;
 
-const BUDGET_BYTES: u64 = 512 << 20; // more than a run records: nothing is evicted before it is counted
+/// More than a run records: nothing is evicted before it is counted.
+const BUDGET_BYTES: u64 = 512 << 20;
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(TraceEvent)]
@@ -38,7 +39,7 @@ struct CheckoutSpan {
     amount: u64,
 }
 
-/// The poll's start as the original's own runtime hooks build it: the place is interned as it is encoded.
+/// A poll's start as the original's own hooks build it: the place is interned while it is encoded.
 struct PollStart {
     timestamp_ns: u64,
     place: &'static Location<'static>,
@@ -173,7 +174,7 @@ fn task_bursts(runtime: tokio::runtime::Runtime) -> impl FnMut(u32) {
     }
 }
 
-/// Polls of a current-thread tokio runtime (one a thread): bare, with the original's hooks paused, on.
+/// Polls of a current-thread tokio runtime (one a thread): bare, with the original's hooks on, off.
 pub fn tokio_cases(options: &Options, threads: u32) -> Result<(), String> {
     let builder = tokio::runtime::Builder::new_current_thread;
     let bare = measure(options, threads, || {

@@ -1,5 +1,5 @@
-//! Times one operation in short bursts with pauses between them: the same loop as ../harness.h, so that
-//! the ratios between the programs mean something. Method: bench/peers/README.md.
+//! Times one operation in short bursts with pauses between them: the same loop as ../harness.h, so
+//! that the ratios between the programs mean something. Method: bench/peers/README.md.
 // SPDX-License-Identifier: Apache-2.0
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,8 +99,9 @@ where
 /// One line of JSON on stdout, read by bench/peers/compare.py.
 pub fn report(case: &str, threads: u32, timing: &Timing, lost: Option<i64>) {
     let lost = lost.map_or("null".to_string(), |n| n.to_string());
+    let Timing { median_ns, min_ns } = timing;
     println!(
-        "{{\"case\":\"{case}\",\"threads\":{threads},\"median_ns\":{:.3},\"min_ns\":{:.3},\"lost\":{lost}}}",
-        timing.median_ns, timing.min_ns
+        "{{\"case\":\"{case}\",\"threads\":{threads},\"median_ns\":{median_ns:.3},\
+         \"min_ns\":{min_ns:.3},\"lost\":{lost}}}"
     );
 }

@@ -1,6 +1,6 @@
-//! The original, crate `dial9`, recording into a directory through its public API: a three-field event,
-//! a span, a poll's two events by hand, and polls as its tokio hooks record them. Strongest property:
-//! what it recorded is decoded again at the end, and what is missing is reported as lost.
+//! The original, crate `dial9`, recording into a directory through its public API: a three-field
+//! event, a span, a poll's two events by hand, and polls as its tokio hooks record them. Strongest
+//! property: what it recorded is decoded again at the end; what is missing is reported as lost.
 //! Method: bench/peers/README.md.
 // SPDX-License-Identifier: Apache-2.0
 mod cases;
