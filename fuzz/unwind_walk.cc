@@ -1,6 +1,6 @@
 // The fuzzer chooses unwind tables, registers and a stack, for either processor: a walk ends within
-// its budget, reads nothing but the bytes given, and says why it ended. Input: choices (1 byte); pc,
-// sp, fp, one register (8 bytes each); the length of the tables (2 bytes); the tables; the stack.
+// its budget, reads nothing but the bytes given, and says why it ended. Input: choices (1 byte);
+// pc, sp, fp, one register (8 bytes each); the tables' length (2 bytes); the tables; the stack.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
