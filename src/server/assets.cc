@@ -33,9 +33,9 @@ std::string inflate(std::string_view gzip) {
 
 std::string wanted_path(const Target& target) {
   std::string out;
-  for (const std::string& segment : target.segments) {
-    if (!out.empty()) out += '/';
-    out += segment;
+  for (std::size_t i = 0; i < target.segments.size(); ++i) {
+    if (i != 0) out += '/';
+    out += target.segments[i];
   }
   return out.empty() ? "index.html" : out;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <unordered_map>
 
 #include "server/columns.h"
@@ -89,6 +90,7 @@ class LaneReply {
     out.add("task", task_);
     out.add("loc", loc_);
     out.add("flag", flag_);
+    out.add("ready", ready_);
     out.add("bin", bin_);
     out.add("poll", poll_);
     out.add("park", park_);
@@ -114,6 +116,9 @@ class LaneReply {
                                   ? trace_.polls.flags[slice.row] & analysis::kPollOpen
                                   : trace_.parks.flags[slice.row] & analysis::kParkOpen;
     flag_.push_back(open != 0 ? 1 : 0);
+    const auto ready =
+        is_poll ? run_.known_relative(trace_.polls.ready_ns[slice.row]) : std::nullopt;
+    ready_.push_back(ready.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
   std::uint32_t task_number(std::uint32_t task) {
     if (task == analysis::kNoIndex) return kNoIndex;
@@ -128,7 +133,7 @@ class LaneReply {
   const Trace& trace_;
   std::vector<std::uint8_t> mode_, kind_, flag_;
   std::vector<std::uint32_t> rows_, brows_, index_, task_, loc_, bin_, n_, maxidx_;
-  std::vector<double> start_, dur_;
+  std::vector<double> start_, dur_, ready_;
   std::vector<float> poll_, park_, wait_, maxdur_;
   Dictionary<std::uint32_t> tasks_, locs_;
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "server/columns.h"
@@ -32,6 +33,8 @@ TEST(LaneColumns, GiveExactSlicesWithTaskAndPlace) {
   EXPECT_EQ(reader.text("tasks")[reader.u32("task")[0]], "7");
   EXPECT_EQ(reader.text("locs")[reader.u32("loc")[0]], "main.cc:7");
   EXPECT_EQ(reader.u32("index")[8], 8u);
+  EXPECT_EQ(reader.f64("ready")[0], 9.5 * kMs);
+  EXPECT_TRUE(std::isnan(reader.f64("ready")[9])) << "no wake of task 8 was recorded";
 }
 
 TEST(LaneColumns, TellPollsParksAndKernelWaitsApart) {

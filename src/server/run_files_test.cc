@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -32,7 +33,9 @@ class RunFiles : public ::testing::Test {
   }
   std::vector<std::string> ids(const fs::path& path) {
     std::vector<std::string> out;
-    for (const RunInfo& run : *(*runs_in(path.string()))->list()) out.push_back(run.id);
+    const auto source = *runs_in(path.string());
+    const auto runs = *source->list();
+    for (const RunInfo& run : runs) out.push_back(run.id);
     std::ranges::sort(out);
     return out;
   }

@@ -87,7 +87,7 @@ json truncated_json(const analysis::Trace& trace) {
             {"offset", has_offset ? json(input.error->offset) : json()}};
   }
   return {{"message", "only the first part was loaded: the server's memory bound was reached; "
-                      "start it with a larger --memory-mb"},
+                      "start it with a larger --memory"},
           {"offset", nullptr}};
 }
 

@@ -16,7 +16,7 @@ const FLAGS = [
   '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync',
 ];
-export const WAIT_MS = 60_000;
+export const WAIT_MS = 20_000;
 
 export function findChromium() {
   return process.env.DIAL9_CHROMIUM ?? '/usr/bin/chromium';

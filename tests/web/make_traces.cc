@@ -184,12 +184,12 @@ class Service {
       const double wave = 1 + std::sin(static_cast<double>(sampled_ns_) / 4e9);
       out_.u32(static_cast<std::uint32_t>(wave * 20 + uniform() * 6));
       out_.u32(kTasks);
-      if (sampled_ns_ == 700 * kMs) {
+      if (sampled_ns_ == 160 * kMs) {
         begin(kLoss, sampled_ns_);
         out_.pooled_string("buffer full");
         out_.varint(1234);
-        out_.varint(kOriginNs + 640 * kMs);
-        out_.varint(kOriginNs + 690 * kMs);
+        out_.varint(kOriginNs + 120 * kMs);
+        out_.varint(kOriginNs + 145 * kMs);
       }
     }
   }

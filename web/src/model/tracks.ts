@@ -23,6 +23,8 @@ export interface LaneTile {
   task: Uint32Array;
   loc: Uint32Array;
   flag: Uint8Array;
+  /** when the task of a poll became ready; NaN: not known */
+  ready: Float64Array;
   bin: Uint32Array;
   poll: Float32Array;
   park: Float32Array;
@@ -46,6 +48,7 @@ export function laneTile(columns: Columns): LaneTile {
     task: columns.u32('task'),
     loc: columns.u32('loc'),
     flag: columns.u8('flag'),
+    ready: columns.f64('ready'),
     bin: columns.u32('bin'),
     poll: columns.f32('poll'),
     park: columns.f32('park'),

@@ -45,7 +45,9 @@ function showProgress(bar: HTMLProgressElement, text: HTMLElement, status: RunSt
     bar.value = Math.min(status.bytes_done, status.bytes_total);
   }
   const size = `${formatBytes(status.bytes_done)} of ${formatBytes(status.bytes_total)}`;
-  text.textContent = `${size}, ${formatCount(status.events)} events`;
+  const isRead = status.bytes_total > 0 && status.bytes_done >= status.bytes_total;
+  const doing = isRead ? 'sorting and looking for problems…' : size;
+  text.textContent = `${formatCount(status.events)} events, ${doing}`;
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

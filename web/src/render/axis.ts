@@ -36,7 +36,8 @@ export function drawAxis(frame: Frame, marks: [number, string][]): void {
     ctx.fillStyle = palette.line.css;
     ctx.fillRect(x, height - 8 * ratio, ratio, 8 * ratio);
     ctx.fillStyle = palette.text.css;
-    ctx.fillText(label, x + 4 * ratio, height / 2);
+    const isWhole = x + 4 * ratio + ctx.measureText(label).width < width;
+    if (isWhole) ctx.fillText(label, x + 4 * ratio, height / 2);
   }
   ctx.fillStyle = palette.line.css;
   ctx.fillRect(0, height - ratio, width, ratio);

@@ -153,6 +153,7 @@ export function drawTaskLayer(frame: Frame, box: Box, slots: LaneSlot[], at: num
         const left = placeOf(frame, tile.start[i] ?? 0);
         const right = placeOf(frame, (tile.start[i] ?? 0) + (tile.dur[i] ?? 0));
         drawPoll(frame, box, tile, i, left, Math.max(right, left + least), false);
+        drawDelay(frame, box.top + bands.pollStart, bands.pollEnd - bands.pollStart, tile.ready[i], left);
       }
     } else if (tile.mode[at] === BINS_MODE) {
       for (let i = tile.brows[at] ?? 0; i < (tile.brows[at + 1] ?? 0); i += 1) {
@@ -164,6 +165,22 @@ export function drawTaskLayer(frame: Frame, box: Box, slots: LaneSlot[], at: num
     }
     ctx.restore();
   }
+}
+
+/** From the moment a task was ready (a triangle) to its poll: the line is its scheduling delay. */
+function drawDelay(frame: Frame, top: number, height: number, ready: number | undefined, right: number) {
+  if (ready === undefined || Number.isNaN(ready)) return;
+  const { ctx, ratio, palette } = frame;
+  const x = placeOf(frame, ready);
+  if (right - x < 1) return;
+  const middle = top + height / 2;
+  ctx.fillStyle = palette.selection.css;
+  ctx.fillRect(x, middle - ratio / 2, right - x, ratio);
+  ctx.beginPath();
+  ctx.moveTo(x - 3 * ratio, middle - 4 * ratio);
+  ctx.lineTo(x + 3 * ratio, middle);
+  ctx.lineTo(x - 3 * ratio, middle + 4 * ratio);
+  ctx.fill();
 }
 
 export interface LaneHit {

@@ -86,18 +86,3 @@ export function drawPointerLine(frame: Frame, x: number): void {
   frame.ctx.fillRect(Math.round(x), 0, frame.ratio, frame.height);
   frame.ctx.globalAlpha = 1;
 }
-
-/** Wakes of the selected task: a small triangle above the row. */
-export function drawWakes(frame: Frame, moments: readonly number[], top: number): void {
-  const { ctx, ratio, palette } = frame;
-  ctx.fillStyle = palette.selection.css;
-  for (const at of moments) {
-    const x = placeOf(frame, at);
-    if (x < -4 * ratio || x > frame.width + 4 * ratio) continue;
-    ctx.beginPath();
-    ctx.moveTo(x - 3 * ratio, top);
-    ctx.lineTo(x + 3 * ratio, top);
-    ctx.lineTo(x, top + 5 * ratio);
-    ctx.fill();
-  }
-}

@@ -8,7 +8,7 @@ import type { ViewerStore } from '../store/viewer_store';
 import { axisMarks, drawGrid } from './axis';
 import type { Frame } from './frame';
 import { type BinHit, drawLane, drawTaskLayer, hitSlice, type LaneHit } from './lanes';
-import { drawBounds, drawLoss, drawMark, drawPointerLine, drawRange, drawWakes } from './overlay';
+import { drawBounds, drawLoss, drawMark, drawPointerLine, drawRange } from './overlay';
 import { drawCustom, drawQueue, type EventHit, hitEvent, valueAt } from './queues';
 import { drawSpanRow, hitSpan, type SpanHit } from './spans';
 import { binNs, tileStart } from '../model/tiles';
@@ -84,10 +84,6 @@ function drawSelection(frame: Frame, rows: Row[], store: ViewerStore, scroll: nu
     if (row.kind !== 'workers') continue;
     const box = boxOf(frame, row, scroll);
     if (mark && mark.lane === row.id) drawMark(frame, mark.start, mark.end, box.top, box.height);
-    const wakes = store.taskLife.value?.rows
-      .filter((entry) => entry.what === 'wake' && entry.lane === row.id)
-      .map((entry) => entry.at_ns);
-    if (wakes && wakes.length > 0) drawWakes(frame, wakes, box.top);
   }
   if (mark && mark.lane === null) drawMark(frame, mark.start, mark.end, 0, frame.height);
 }

@@ -50,5 +50,7 @@ export function traceRange(store: ViewerStore): string {
   const end = store.clock.epoch(store.durationNs);
   const length = formatDuration(store.durationNs);
   if (start === null || end === null) return `${length}, no wall clock in this trace`;
-  return `${formatDate(start)} ${formatClock(start, 1e9)} – ${formatClock(end, 1e9)} UTC, ${length}`;
+  const decimals = store.durationNs < 10e9 ? 1e6 : 1e9;
+  const [from, to] = [formatClock(start, decimals), formatClock(end, decimals)];
+  return `${formatDate(start)} ${from} – ${to} UTC, ${length}`;
 }

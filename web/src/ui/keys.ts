@@ -9,7 +9,7 @@ export function listenToKeys(actions: Actions, signal: AbortSignal): void {
     'keydown',
     (event) => {
       if (event.ctrlKey || event.altKey || event.metaKey || isTyping(event.target)) return;
-      if (document.querySelector('dialog[open]') && event.key !== 'Escape') return;
+      if (document.querySelector('dialog[open]')) return;
       const isButton = event.target instanceof HTMLButtonElement;
       if (isButton && (event.key === 'Enter' || event.key === ' ')) return;
       if (inList(event.target) && event.key.startsWith('Arrow')) return;

@@ -105,12 +105,13 @@ function rowOf(store: ViewerStore, row: TaskRow): HTMLElement {
   };
   const by = row.by === null ? null : `by task ${row.by}`;
   const delay = row.delay_ns === null ? null : `after ${formatDuration(row.delay_ns)}`;
-  return h(
+  const button = h(
     'button',
-    { class: 'vrow', role: 'listitem', on: { click: open } },
+    { class: 'vrow', on: { click: open } },
     h('span', { class: 'soft' }, row.what),
     h('span', { title: 'since the trace began' }, `+${formatDuration(row.at_ns, 6)}`),
     h('b', {}, row.dur_ns === null ? (by ?? '') : formatDuration(row.dur_ns)),
     h('span', { class: 'soft ellipsis' }, [worker?.name, delay].filter(Boolean).join(' ')),
   );
+  return h('div', { class: 'vitem', role: 'listitem' }, button);
 }
