@@ -126,8 +126,8 @@ TEST_F(Places, AnInterruptedSignalHandlerIsPassedThrough) {
 
 TEST_F(Places, SamplesOfASignalHandlerThatWorksEqualLibgcc) {
   const Handler outer(SIGUSR1, [](int, siginfo_t*, void*) {
-    volatile int sum = 0;
-    for (int i = 0; i < 200000; ++i) {
+    volatile unsigned sum = 0;
+    for (unsigned i = 0; i < 200000; ++i) {
       sum = sum + i;
     }
   });

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <random>
@@ -201,21 +200,6 @@ TEST(Unwind, UsesNoMoreStackThanItSays) {
   RecordProperty("used_bytes", std::to_string(used));
   EXPECT_LE(used, kStackBytes);
   EXPECT_GT(used, 256u) << "the handler seems not to have run on this stack";
-}
-
-TEST(Prepare, MayRunWhileOthersWalk) {
-  std::atomic<bool> done{false};
-  std::thread walker([&] {
-    Frames frames{};
-    while (!done) {
-      EXPECT_EQ(walk_from_here(frames, {}).stop, StopReason::kEndOfStack);
-    }
-  });
-  for (int i = 0; i < 50; ++i) {
-    EXPECT_TRUE(prepare());
-  }
-  done = true;
-  walker.join();
 }
 
 TEST(OwnStack, OfAThreadIsWhatPthreadSays) {
