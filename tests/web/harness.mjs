@@ -104,10 +104,10 @@ export async function openPage(browser, url) {
   return page;
 }
 
-/** Waits until the viewer is there and has nothing more to ask for. */
+/** Waits until the viewer is there, has all that its view needs, and has drawn it. */
 export async function ready(page) {
-  await page.waitForSelector('.rows canvas');
-  await page.waitForLoadState('networkidle');
+  await page.waitForSelector('.rows[aria-busy="false"]');
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
 }
 
 /** The view in the address, or null for the whole trace. The page writes it a moment after a change. */

@@ -40,7 +40,7 @@ function content(list: RunList): (Node | null)[] {
   const count = list.truncated
     ? `The newest ${formatCount(list.runs.length)} of ${formatCount(list.total)} runs.`
     : `${formatCount(list.total)} ${list.total === 1 ? 'run' : 'runs'}, newest first. Times are UTC.`;
-  const head = ['Run', 'Last written', 'Files', 'Size', ''].map((name, column) =>
+  const head = ['Run', 'Last written', 'Files', 'Size', 'State'].map((name, column) =>
     h('th', { scope: 'col', class: column === 2 || column === 3 ? 'number' : '' }, name),
   );
   const rows = list.runs.map(rowOf);
@@ -58,6 +58,6 @@ function rowOf(run: RunEntry): Node {
     h('td', {}, when),
     h('td', { class: 'number' }, formatCount(run.files)),
     h('td', { class: 'number' }, formatBytes(run.bytes)),
-    h('td', {}, run.is_live ? h('span', { class: 'tag' }, 'being written') : null),
+    h('td', {}, run.is_live ? h('span', { class: 'tag' }, 'being written') : 'complete'),
   );
 }

@@ -48,6 +48,7 @@ export class TimelineView {
       this.content.style.height = `${layout.height}px`;
       redraw();
     });
+    store.view.watch(() => this.tooltip.hide());
     this.listen(signal);
   }
 

@@ -59,6 +59,7 @@ class ViewerPage {
       store.summary,
       () => this.redraw(),
       (error) => store.problem.set(error instanceof Error ? error.message : String(error)),
+      () => this.timeline.element.setAttribute('aria-busy', 'false'),
     );
     this.timeline = new TimelineView(store, this.tracks, () => this.redraw(), signal);
     this.minimap = new MinimapStrip(store, signal);
@@ -197,6 +198,7 @@ class ViewerPage {
 
   private want(): void {
     const { view, task } = this.store;
+    this.timeline.element.setAttribute('aria-busy', 'true');
     this.tracks.want(this.timeline.visibleRows(), view.value, this.timeline.pixels, task.value);
   }
 

@@ -133,7 +133,9 @@ export function drawCustom(frame: Frame, box: Box, slots: EventSlot[], selected:
       const left = x0 + (tile.bin[i] ?? 0) * binPx;
       if (left < from - binPx || left > to) continue;
       const share = Math.min(0.35 + 0.65 * (Math.log10(1 + (tile.n[i] ?? 0)) / 3), 1);
-      ctx.fillRect(left, top + height * (1 - share), Math.max(binPx, 1), height * share);
+      // Whole pixels: a blurred column would look like fewer events.
+      const bar = Math.round(height * share);
+      ctx.fillRect(Math.floor(left), top + height - bar, Math.max(Math.ceil(binPx), 1), bar);
     }
   }
 }

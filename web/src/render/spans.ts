@@ -45,7 +45,8 @@ export function drawSpanRow(frame: Frame, box: Box, slots: SpanSlot[], at: numbe
       ctx.fillStyle = (palette.spans[0] ?? palette.custom).css;
       for (let i = tile.brows[at] ?? 0; i < (tile.brows[at + 1] ?? 0); i += 1) {
         const bar = Math.max(Math.round((tile.busy[i] ?? 0) * height), 2 * ratio);
-        ctx.fillRect(x0 + (tile.bin[i] ?? 0) * binPx, top + height - bar, Math.max(binPx, 1), bar);
+        const left = Math.floor(x0 + (tile.bin[i] ?? 0) * binPx);
+        ctx.fillRect(left, top + height - bar, Math.max(Math.ceil(binPx), 1), bar);
       }
     }
     ctx.restore();

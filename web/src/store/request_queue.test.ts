@@ -28,7 +28,8 @@ function setUp(most: number) {
   const timers = new FakeTimers();
   const errors: unknown[] = [];
   const started: Started[] = [];
-  const queue = new RequestQueue(most, 20, (error) => errors.push(error), timers);
+  let idle = 0;
+  const queue = new RequestQueue(most, 20, (error) => errors.push(error), () => (idle += 1), timers);
   const job = (key: string): Job => ({
     key,
     run: (signal) =>
@@ -36,7 +37,7 @@ function setUp(most: number) {
   });
   const keys = () => started.map((entry) => entry.key);
   const settled = () => new Promise((resolve) => setTimeout(resolve));
-  return { timers, errors, started, queue, job, keys, settled };
+  return { timers, errors, started, queue, job, keys, settled, idle: () => idle };
 }
 
 it('starts nothing before the view has come to rest', () => {
@@ -78,4 +79,20 @@ it('reports errors, but not those of requests that it gave up itself', async () 
   await settled();
   expect(errors).toEqual([new Error('broken')]);
   expect(queue.isIdle).toBe(true);
+});
+
+it('says when it has nothing more to do, also when nothing was wanted', async () => {
+  const { timers, queue, job, started, settled, idle } = setUp(1);
+  queue.want([]);
+  expect(queue.isIdle).toBe(false);
+  timers.fire();
+  expect(idle()).toBe(1);
+  queue.want([job('a'), job('b')]);
+  timers.fire();
+  started[0]?.finish();
+  await settled();
+  expect(idle()).toBe(1);
+  started[1]?.finish();
+  await settled();
+  expect(idle()).toBe(2);
 });

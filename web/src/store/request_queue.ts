@@ -28,6 +28,7 @@ export class RequestQueue {
     private readonly most: number,
     private readonly delayMs: number,
     private readonly onError: (error: unknown) => void,
+    private readonly onIdle: () => void,
     private readonly timers: Timers = REAL_TIMERS,
   ) {}
 
@@ -49,6 +50,7 @@ export class RequestQueue {
     this.timer = this.timers.set(() => {
       this.timer = null;
       this.pump();
+      if (this.isIdle) this.onIdle();
     }, this.delayMs);
   }
 
@@ -71,5 +73,6 @@ export class RequestQueue {
   private done(key: string, controller: AbortController): void {
     if (this.running.get(key) === controller) this.running.delete(key);
     if (this.timer === null) this.pump();
+    if (this.isIdle) this.onIdle();
   }
 }

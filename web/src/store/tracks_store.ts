@@ -45,8 +45,9 @@ export class TracksStore {
     private readonly summary: Summary,
     onArrival: () => void,
     onError: (error: unknown) => void,
+    onIdle: () => void,
   ) {
-    this.requests = new RequestQueue(PARALLEL_REQUESTS, PAUSE_MS, onError);
+    this.requests = new RequestQueue(PARALLEL_REQUESTS, PAUSE_MS, onError, onIdle);
     const store = <T>(source: ConstructorParameters<typeof TileStore<T>>[0]) =>
       new TileStore<T>(source, onArrival);
     this.lanes = store({
@@ -86,10 +87,6 @@ export class TracksStore {
         return this.ask('events', { ...window, type, exact: EXACT_SLICES }, signal);
       },
     });
-  }
-
-  get isIdle(): boolean {
-    return this.requests.isIdle;
   }
 
   laneSlots(row: Row, view: View, pixels: number): { slots: Slot<LaneTile>[]; at: number } {
