@@ -81,6 +81,7 @@ def run_rounds(programs, count):
 
 
 def measure(build, missing, count):
+    other_work = machine.OtherWork()
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(machine.memory_directory())
         programs = Programs(build, directory, missing)
@@ -92,12 +93,14 @@ def measure(build, missing, count):
         rounds = run_rounds(programs, count)
         if "lttng" not in programs.missing and programs.session.snapshot_bytes() == 0:
             programs.missing["lttng"] = "its snapshot is empty: nothing was recorded"
-        return {
-            **machine.describe(),
-            "directory": machine.filesystem_of(directory),
-            "rounds": count,
-            "rows": rows.make_rows(rounds, programs.missing),
-        }, programs.missing
+        kind = machine.filesystem_of(directory)
+    return {
+        **machine.describe(),
+        "other_work_cores": other_work.cores(),
+        "directory": kind,
+        "rounds": count,
+        "rows": rows.make_rows(rounds, programs.missing),
+    }, programs.missing
 
 
 def main():
@@ -117,6 +120,7 @@ def main():
     output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"{result['date']}, {result['processor']}, {result['cores']} cores, Linux "
           f"{result['kernel']}; recording into {result['directory']}; {args.rounds} rounds in turns")
+    print(machine.note_on(result["other_work_cores"]))
     print(rows.as_table(result["rows"]))
     print(f"written: {output}")
     return 1 if {"floor", "ours"} & missing.keys() else 0
