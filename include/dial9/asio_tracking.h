@@ -28,7 +28,7 @@ namespace dial9::asio::hooks {
 
 struct OpSite;
 
-// The base of every Asio operation (72 bytes with padding). Zero where recording was off at its start,
+// The base of every Asio operation (64 bytes). Zero where recording was off at its start,
 // but for the task and the context.
 struct TrackedOp {
   runtime::TaskRef task;
@@ -38,7 +38,8 @@ struct TrackedOp {
   std::uint64_t created_ns = 0;
   std::uint64_t ready_ns = 0;   // 0: not known (yet)
   std::uint32_t fd = 0;
-  std::uint32_t flags = 0;
+  std::uint16_t flags = 0;
+  std::uint16_t runtime = 0;    // of the context; 0: not looked up
 
  protected:
   ~TrackedOp() = default;
@@ -63,8 +64,8 @@ inline constexpr unsigned kErrorEvent = 4;
 class Completion;
 
 // The out-of-line halves, in the library.
-void op_created(TrackedOp& op, void* context, const char* type, void* object, std::uintptr_t native,
-                const char* name, bool is_timer_known) noexcept;
+void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
+                const char* name, bool is_timer_known) noexcept;  // while recording
 void op_began(Completion& completion, bool is_aborted) noexcept;
 void op_ended(Completion& completion) noexcept;
 void op_dropped(Completion& completion) noexcept;  // destroyed without having run
@@ -77,7 +78,10 @@ void descriptor_tried(TrackedOp& op, const char* name, int error) noexcept;
 template <bool kIsTimerKnown, class Context>
 inline void creation(Context& context, TrackedOp& op, const char* type, void* object,
                      std::uintmax_t native, const char* name) noexcept {
-  op_created(op, &context, type, object, static_cast<std::uintptr_t>(native), name, kIsTimerKnown);
+  op.task = runtime::current_task();
+  op.context = &context;
+  if (dial9::internal::recording_epoch() == 0) return;
+  op_created(op, type, object, static_cast<std::uintptr_t>(native), name, kIsTimerKnown);
 }
 
 template <class Error>
@@ -98,22 +102,33 @@ inline bool is_aborted(const First& first, const Rest&...) noexcept {
 // is destroyed without being run. Copies what it needs, since the operation's memory goes first.
 class Completion {
  public:
+  // NOLINTNEXTLINE: what a handler that never begins doesn't need is left unset.
   explicit Completion(const TrackedOp& op) noexcept : op_(op) {}
   ~Completion() {
-    if (state_ == State::kBegun) op_ended(*this);
+    if (state_ == State::kEnded) return;
     if (state_ == State::kNew) op_dropped(*this);
+    if (state_ == State::kBegun || state_ == State::kBegunOff) invocation_end();
   }
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
 
   template <class... Results>
   void invocation_begin(const Results&... results) noexcept {
+    if (dial9::internal::recording_epoch() == 0 && op_.flags == 0) {  // only who is who goes on
+      state_ = State::kBegunOff;
+      before_ = runtime::exchange_current_task(op_.task);
+      return;
+    }
     state_ = State::kBegun;
     op_began(*this, is_aborted(results...));
   }
   void invocation_end() noexcept {
+    if (state_ == State::kBegunOff) {
+      runtime::exchange_current_task(before_);
+    } else {
+      op_ended(*this);
+    }
     state_ = State::kEnded;
-    op_ended(*this);
   }
 
  private:
@@ -125,12 +140,13 @@ class Completion {
   struct Op : TrackedOp {
     explicit Op(const TrackedOp& op) noexcept : TrackedOp(op) {}
   };
-  enum class State : std::uint8_t { kNew, kBegun, kEnded };
+  enum class State : std::uint8_t { kNew, kBegunOff, kBegun, kEnded };
 
   Op op_;
-  runtime::Poll poll_;
-  Completion* outer_ = nullptr;
   State state_ = State::kNew;
+  Completion* outer_;  // from here on set once the handler has begun
+  runtime::TaskRef before_;
+  runtime::Poll poll_;
 };
 
 // Asio names the place where an operation was begun: for composed operations a line of Asio itself.

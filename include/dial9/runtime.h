@@ -44,6 +44,14 @@ struct TaskRef {
   Place* place = nullptr;  // of the spawn
 };
 
+}  // namespace dial9::runtime
+
+namespace dial9::internal {
+extern __thread runtime::TaskRef t_task __attribute__((tls_model("initial-exec")));
+}
+
+namespace dial9::runtime {
+
 // --- Runtimes and workers ---------------------------------------------------------------------------
 // Registers a runtime under `name` (copied, at most 63 bytes; a second runtime of the same name becomes
 // "name-2"). Takes a lock. The id is never reused. 0: there are kMaxRuntimes already.
@@ -69,8 +77,12 @@ TaskId task_spawn(Place& place, RuntimeId = 0) noexcept;
 void task_terminate(TaskId, RuntimeId = 0) noexcept;
 
 // The task that this thread works for: inherited by what it starts.
-TaskRef current_task() noexcept;
-TaskRef exchange_current_task(TaskRef) noexcept;  // returns the one before
+inline TaskRef current_task() noexcept { return dial9::internal::t_task; }
+inline TaskRef exchange_current_task(TaskRef task) noexcept {  // returns the one before
+  const TaskRef before = dial9::internal::t_task;
+  dial9::internal::t_task = task;
+  return before;
+}
 
 // The task became ready now, woken by the task whose poll this thread is in (0: from outside).
 void task_ready(TaskId woken) noexcept;
@@ -92,12 +104,12 @@ class CurrentTask {
 // --- Polls ------------------------------------------------------------------------------------------
 // One poll on a thread's stack: the caller keeps it, in nesting order, from poll_start to poll_end.
 struct Poll {
-  TaskRef task;           // of this poll
-  TaskRef before;         // the thread's current task outside it
-  Poll* outer = nullptr;  // the poll around it, if any
-  WorkerId worker = kUnknownWorker;
-  RuntimeId runtime = 0;
-  std::uint64_t start_ns = 0;
+  TaskRef task;    // of this poll
+  TaskRef before;  // the thread's current task outside it
+  Poll* outer;     // the poll around it, if any
+  WorkerId worker;
+  RuntimeId runtime;
+  std::uint64_t start_ns;  // not set while kOff
   enum class State : std::uint8_t {
     kOff,        // not recorded: recording was off at its start
     kDeferred,   // may turn out to be a scheduler's own work
@@ -159,6 +171,10 @@ inline constexpr std::uint64_t kDefaultLockFloorNs = 100'000;
 void set_wait_floors(std::uint64_t blocking_floor_ns, std::uint64_t lock_floor_ns) noexcept;
 
 // --- Queues -----------------------------------------------------------------------------------------
+// Both at once: the task became ready now, by work that went into the runtime's queue. Returns a stamp
+// of about now. A task that queues more work in its own poll shares the last stamp of its thread (plus
+// 1 ns), which saves a clock read: such a wake counts from the end of the poll anyway.
+std::uint64_t work_queued(RuntimeId, TaskId woken) noexcept;
 // Work became ready to run, and was taken to run (or thrown away). Plain per-thread counters, summed by
 // the collector into RuntimeMetricsEvents; count also while recording is off, so that the depth is
 // right when it is turned on.

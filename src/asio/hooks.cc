@@ -30,10 +30,10 @@ runtime::Poll::State ThreadHooks::innermost_poll() noexcept {
 
 namespace {
 
-constexpr std::uint32_t kMayBeStrandTurn = 1;
-constexpr std::uint32_t kIsQueued = 2;     // counted as pushed, to be counted as popped
-constexpr std::uint32_t kIsRoot = 4;       // began its task
-constexpr std::uint32_t kIsAttempted = 8;  // its system call has given a result
+constexpr std::uint16_t kMayBeStrandTurn = 1;
+constexpr std::uint16_t kIsQueued = 2;     // counted as pushed, to be counted as popped
+constexpr std::uint16_t kIsRoot = 4;       // began its task
+constexpr std::uint16_t kIsAttempted = 8;  // its system call has given a result
 
 // A timer whose expiry is further from now than this is on a clock that isn't known.
 constexpr std::uint64_t kMaxClockDistanceNs = std::uint64_t{366} * 86'400 * 1'000'000'000;
@@ -95,19 +95,27 @@ void note_created(TrackedOp& op, bool is_timer_known) noexcept {
     case OpKind::kPosted:
     case OpKind::kStrand:
       if (is_turn) {
-        op.flags |= kMayBeStrandTurn;
+        op.flags = op.flags | kMayBeStrandTurn;
+        op.created_ns = runtime::now_ns();
         return;
       }
-      op.flags |= kIsQueued;
-      runtime::queue_pushed(runtime_of_context(op.context));
+      op.flags = op.flags | kIsQueued;
+      if (op.site->kind == OpKind::kPosted) {
+        op.created_ns = runtime::work_queued(op.runtime, op.task.id);
+        return;
+      }
+      op.created_ns = runtime::now_ns();  // a wait for the strand is counted from here
+      runtime::queue_pushed(op.runtime);
       runtime::task_ready_at(op.task.id, runtime::polled_task(), op.created_ns);
       return;
     case OpKind::kTimer:
+      op.created_ns = runtime::now_ns();
       if (!is_timer_known) return;
       op.ready_ns = expiry_ns(op.object, op.created_ns);
       if (op.ready_ns != 0 && op.ready_ns < op.created_ns) op.ready_ns = op.created_ns;
       return;
     default:
+      op.created_ns = runtime::now_ns();
       return;
   }
 }
@@ -130,7 +138,7 @@ std::uint64_t descriptor_event_ns(const TrackedOp& op) noexcept {
 
 // Records when the operation became ready, if that is known only now.
 void note_ready(const TrackedOp& op, bool is_aborted) noexcept {
-  if (op.site == nullptr || op.created_ns == 0) return;
+  if (op.site == nullptr || op.site->kind <= OpKind::kStrand) return;
   if (is_aborted) {
     ObjectNote cancel;
     if (g_cancels.get(op.object, &cancel) && cancel.when_ns >= op.created_ns) {
@@ -156,19 +164,16 @@ void note_strand_wait(const TrackedOp& op) noexcept {
 }
 
 void pop(const TrackedOp& op) noexcept {
-  if ((op.flags & kIsQueued) != 0) runtime::queue_popped(runtime_of_context(op.context));
+  if ((op.flags & kIsQueued) != 0) runtime::queue_popped(op.runtime);
 }
 
 }  // namespace
 
-void op_created(TrackedOp& op, void* context, const char* type, void* object, std::uintptr_t native,
-                const char* name, bool is_timer_known) noexcept {
-  op.task = runtime::current_task();
-  op.context = context;
-  if (!is_recording()) return;
-  op.created_ns = runtime::now_ns();
+void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t native, const char* name,
+                bool is_timer_known) noexcept {
   op.object = object;
   op.site = find_op_site(type, name);
+  op.runtime = static_cast<std::uint16_t>(runtime_of_context(op.context));
   op.fd = native == 0 || native >= kMaxFd ? kNoFd : static_cast<std::uint32_t>(native);
   if (op.task.id == 0) {
     op.task = runtime::TaskRef{runtime::new_task_id(), place_of(*op.site)};
@@ -189,7 +194,7 @@ void op_began(Completion& completion, bool is_aborted) noexcept {
     return;
   }
   if (op.task.id == 0) op.task = runtime::TaskRef{runtime::new_task_id(), &g_began_earlier};
-  const runtime::RuntimeId runtime = runtime_of_context(op.context);
+  const runtime::RuntimeId runtime = op.runtime != 0 ? op.runtime : runtime_of_context(op.context);
   if ((op.flags & kMayBeStrandTurn) != 0) {
     runtime::poll_start_deferred(completion.poll_, runtime, op.task);
     return;
@@ -249,8 +254,8 @@ void descriptor_tried(TrackedOp& op, const char* name, int error) noexcept {
   if (std::strcmp(name, "non_blocking_connect") == 0) return;
   const std::uint64_t event_ns = descriptor_event_ns(op);
   op.ready_ns = event_ns > op.created_ns ? event_ns : op.created_ns;
-  op.flags |= kIsAttempted | kIsQueued;
-  runtime::queue_pushed(runtime_of_context(op.context));
+  op.flags = op.flags | kIsAttempted | kIsQueued;
+  runtime::queue_pushed(op.runtime);
 }
 
 Location::Location(const char* file_, int line_, const char*) noexcept

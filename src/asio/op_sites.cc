@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "asio/op_sites.h"
 
-#include <atomic>
 #include <cstring>
 #include <mutex>
 
 namespace dial9::asio::hooks {
+
+constinit std::atomic<const OpSite*> g_site_slots[kSiteSlots];
+
 namespace {
 
-constexpr std::uint32_t kSlots = 1024;
 constexpr std::uint32_t kMaxSites = 512;
 
-constinit std::atomic<const OpSite*> g_slots[kSlots];
 constinit OpSite g_sites[kMaxSites];
 constinit std::uint32_t g_site_count = 0;
 constinit std::mutex g_mutex;
@@ -20,36 +20,11 @@ constinit const OpSite g_other{"", "", OpKind::kOther, false, &g_other_place};
 
 bool contains(const char* text, const char* part) noexcept { return std::strstr(text, part) != nullptr; }
 
-std::uint32_t slot_of(const char* type, const char* name) noexcept {
-  const auto mixed = reinterpret_cast<std::uintptr_t>(name) * 31 + reinterpret_cast<std::uintptr_t>(type);
-  return static_cast<std::uint32_t>((mixed * 0x9E37'79B9'7F4A'7C15) >> 32) % kSlots;
-}
-
 const OpSite* probe(std::uint32_t* slot, const char* type, const char* name) noexcept {
-  for (;; *slot = (*slot + 1) % kSlots) {
-    const OpSite* site = g_slots[*slot].load(std::memory_order_acquire);
+  for (;; *slot = (*slot + 1) % kSiteSlots) {
+    const OpSite* site = g_site_slots[*slot].load(std::memory_order_acquire);
     if (site == nullptr || (site->name == name && site->type == type)) return site;
   }
-}
-
-[[gnu::cold, gnu::noinline]] const OpSite* add(std::uint32_t slot, const char* type,
-                                               const char* name) noexcept {
-  char text[128];
-  std::size_t size = 0;
-  for (const char* c = type; *c != 0 && size < 60; ++c) text[size++] = *c;
-  text[size++] = ' ';
-  for (const char* c = name; *c != 0 && size < sizeof text; ++c) text[size++] = *c;
-  runtime::Place* place = runtime::intern_place(text, size);
-  const OpKind kind = classify(type, name);
-  const bool is_queue = kind == OpKind::kPosted;
-
-  std::lock_guard lock(g_mutex);
-  if (const OpSite* known = probe(&slot, type, name)) return known;
-  if (g_site_count == kMaxSites) return &g_other;
-  OpSite* site = &g_sites[g_site_count++];
-  *site = OpSite{type, name, kind, is_queue, place};
-  g_slots[slot].store(site, std::memory_order_release);
-  return site;
 }
 
 }  // namespace
@@ -73,10 +48,25 @@ OpKind classify(const char* type, const char* name) noexcept {
   return OpKind::kAnyEvent;
 }
 
-const OpSite* find_op_site(const char* type, const char* name) noexcept {
-  std::uint32_t slot = slot_of(type, name);
-  const OpSite* site = probe(&slot, type, name);
-  return site != nullptr ? site : add(slot, type, name);
+[[gnu::cold]] const OpSite* add_op_site(const char* type, const char* name) noexcept {
+  std::uint32_t slot = site_slot(type, name);
+  if (const OpSite* known = probe(&slot, type, name)) return known;
+  char text[128];
+  std::size_t size = 0;
+  for (const char* c = type; *c != 0 && size < 60; ++c) text[size++] = *c;
+  text[size++] = ' ';
+  for (const char* c = name; *c != 0 && size < sizeof text; ++c) text[size++] = *c;
+  runtime::Place* place = runtime::intern_place(text, size);
+  const OpKind kind = classify(type, name);
+  const bool is_queue = kind == OpKind::kPosted;
+
+  std::lock_guard lock(g_mutex);
+  if (const OpSite* known = probe(&slot, type, name)) return known;
+  if (g_site_count == kMaxSites) return &g_other;
+  OpSite* site = &g_sites[g_site_count++];
+  *site = OpSite{type, name, kind, is_queue, place};
+  g_site_slots[slot].store(site, std::memory_order_release);
+  return site;
 }
 
 }  // namespace dial9::asio::hooks

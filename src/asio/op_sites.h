@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+
 #include "dial9/runtime.h"
 
 namespace dial9::asio::hooks {
@@ -11,7 +13,7 @@ namespace dial9::asio::hooks {
 // Says how an operation becomes ready.
 enum class OpKind : std::uint8_t {
   kPosted,  // at its creation: post, defer, dispatch, execute
-  kStrand,  // the same, on a strand
+  kStrand,  // the same, on a strand; the kinds up to here have recorded their wake by their creation
   kRead,    // when its descriptor becomes readable
   kWrite,   // writable
   kAnyEvent,
@@ -28,6 +30,21 @@ struct OpSite {
 };
 
 OpKind classify(const char* type, const char* name) noexcept;
-const OpSite* find_op_site(const char* type, const char* name) noexcept;
+
+inline constexpr std::uint32_t kSiteSlots = 1024;
+extern std::atomic<const OpSite*> g_site_slots[kSiteSlots];
+const OpSite* add_op_site(const char* type, const char* name) noexcept;  // or finds it off its slot
+
+inline std::uint32_t site_slot(const char* type, const char* name) noexcept {
+  const auto mixed = reinterpret_cast<std::uintptr_t>(name) * 31 + reinterpret_cast<std::uintptr_t>(type);
+  return static_cast<std::uint32_t>((mixed * 0x9E37'79B9'7F4A'7C15) >> 32) % kSiteSlots;
+}
+
+inline const OpSite* find_op_site(const char* type, const char* name) noexcept {
+  // Acquire: pairs with the release store of a finished site.
+  const OpSite* site = g_site_slots[site_slot(type, name)].load(std::memory_order_acquire);
+  if (site != nullptr && site->name == name && site->type == type) return site;
+  return add_op_site(type, name);
+}
 
 }  // namespace dial9::asio::hooks

@@ -10,7 +10,9 @@ namespace {
 using internal::Binding;
 using internal::record_at;
 using internal::record_stamped;
+using internal::t_buffer;
 using internal::t_state;
+using internal::t_task;
 using internal::ThreadState;
 
 constinit Place g_no_place{""};
@@ -75,16 +77,16 @@ Poll* paused_around(Poll* poll) noexcept {
 
 void enter(ThreadState& t, Poll& poll, RuntimeId runtime, TaskRef task) noexcept {
   poll.task = task;
-  poll.before = t.task;
+  poll.before = t_task;
   poll.outer = t.poll;
   poll.runtime = runtime;
   poll.state = Poll::State::kOff;
-  t.task = task;
+  t_task = task;
   t.poll = &poll;
 }
 
 WorkerId bind(RuntimeId runtime) noexcept {
-  const Binding* binding = internal::worker_binding(runtime);
+  const Binding* binding = internal::worker_binding(t_state, runtime);
   return binding == nullptr ? kUnknownWorker : internal::event_worker(binding->worker);
 }
 
@@ -101,7 +103,7 @@ TaskId new_task_id() noexcept {
 
 TaskId task_spawn(Place& place, RuntimeId runtime) noexcept {
   const TaskId id = new_task_id();
-  if (Binding* binding = internal::counting_binding(runtime)) {
+  if (Binding* binding = internal::counting_binding(t_state, runtime)) {
     internal::count_up(binding->counters.spawned);
   }
   record(internal::TaskSpawnEvent{id, place, true});
@@ -109,19 +111,10 @@ TaskId task_spawn(Place& place, RuntimeId runtime) noexcept {
 }
 
 void task_terminate(TaskId id, RuntimeId runtime) noexcept {
-  if (Binding* binding = internal::counting_binding(runtime)) {
+  if (Binding* binding = internal::counting_binding(t_state, runtime)) {
     internal::count_up(binding->counters.terminated);
   }
   record(internal::TaskTerminateEvent{id});
-}
-
-TaskRef current_task() noexcept { return t_state.task; }
-
-TaskRef exchange_current_task(TaskRef task) noexcept {
-  ThreadState& t = t_state;
-  const TaskRef before = t.task;
-  t.task = task;
-  return before;
 }
 
 void task_ready(TaskId woken) noexcept {
@@ -163,7 +156,7 @@ void poll_confirm(Poll& poll) noexcept {
 std::uint64_t poll_end(Poll& poll) noexcept {
   ThreadState& t = t_state;
   poll_confirm(poll);
-  t.task = poll.before;
+  t_task = poll.before;
   t.poll = poll.outer;
   if (poll.state != Poll::State::kOpen) return 0;
   const std::uint64_t stamp = record_stamped(internal::PollEndEvent{poll.worker});
@@ -179,9 +172,8 @@ std::uint64_t poll_end(Poll& poll) noexcept {
 }
 
 void switch_task(TaskRef task) noexcept {
-  ThreadState& t = t_state;
-  t.task = task;
-  Poll* poll = t.poll;
+  t_task = task;
+  Poll* poll = t_state.poll;
   if (poll == nullptr || poll->task.id == task.id) return;
   if (poll->state != Poll::State::kOpen) return;
   const TaskId waker = poll->task.id;
@@ -204,14 +196,28 @@ TaskId polled_task() noexcept {
   return poll == nullptr ? 0 : poll->task.id;
 }
 
+std::uint64_t work_queued(RuntimeId runtime, TaskId woken) noexcept {
+  ThreadState& t = t_state;
+  if (Binding* binding = internal::counting_binding(t, runtime)) {
+    internal::count_up(binding->counters.pushed);
+  }
+  const Poll* poll = t.poll;
+  if (poll == nullptr || poll->task.id != woken || poll->state != Poll::State::kOpen) {
+    return record_stamped(internal::WakeEventEvent{polled_task(), woken, target_of(kUnknownWorker)});
+  }
+  const std::uint64_t last_ns = t_buffer.base_ns > poll->start_ns ? t_buffer.base_ns : poll->start_ns;
+  record_at(internal::WakeEventEvent{woken, woken, target_of(kUnknownWorker)}, last_ns + 1);
+  return last_ns + 1;
+}
+
 void queue_pushed(RuntimeId runtime) noexcept {
-  if (Binding* binding = internal::counting_binding(runtime)) {
+  if (Binding* binding = internal::counting_binding(t_state, runtime)) {
     internal::count_up(binding->counters.pushed);
   }
 }
 
 void queue_popped(RuntimeId runtime) noexcept {
-  if (Binding* binding = internal::counting_binding(runtime)) {
+  if (Binding* binding = internal::counting_binding(t_state, runtime)) {
     internal::count_up(binding->counters.popped);
   }
 }

@@ -15,6 +15,7 @@
 namespace dial9::internal {
 
 __thread ThreadState t_state;
+__thread runtime::TaskRef t_task;
 constinit Registry g_registry;
 
 namespace {
@@ -209,18 +210,6 @@ Binding* find_or_bind(ThreadState& t, runtime::RuntimeId id) noexcept {
   return binding != nullptr ? binding : bind_thread(t, id);
 }
 
-[[gnu::cold, gnu::noinline]] Binding* change_worker(ThreadState& t, runtime::RuntimeId id) noexcept {
-  Binding* binding = find_or_bind(t, id);
-  if (binding == nullptr) return nullptr;
-  if (binding->worker == kNoWorker) {
-    std::lock_guard lock(g_registry.mutex);
-    binding->worker = take_worker_id(id);
-  }
-  t.record->worker.store(binding->worker, std::memory_order_relaxed);
-  t.binding = binding;
-  return binding;
-}
-
 void copy_name(char (&to)[kRuntimeNameBytes], const char* from) noexcept {
   std::size_t n = std::strlen(from);
   if (n >= sizeof to) n = sizeof to - 1;
@@ -261,19 +250,22 @@ std::uint32_t own_tid() noexcept {
   return t.tid;
 }
 
-Binding* counting_binding(runtime::RuntimeId id) noexcept {
-  ThreadState& t = t_state;
-  if (t.counting != nullptr && t.counting->runtime == id) return t.counting;
-  if (id == 0) return nullptr;
+[[gnu::cold]] Binding* counting_binding_cold(ThreadState& t, runtime::RuntimeId id) noexcept {
   Binding* binding = find_or_bind(t, id);
   if (binding != nullptr) t.counting = binding;
   return binding;
 }
 
-Binding* worker_binding(runtime::RuntimeId id) noexcept {
-  ThreadState& t = t_state;
-  if (t.binding != nullptr && t.binding->runtime == id) return t.binding;
-  return id == 0 ? nullptr : change_worker(t, id);
+[[gnu::cold]] Binding* worker_binding_cold(ThreadState& t, runtime::RuntimeId id) noexcept {
+  Binding* binding = find_or_bind(t, id);
+  if (binding == nullptr) return nullptr;
+  if (binding->worker == kNoWorker) {
+    std::lock_guard lock(g_registry.mutex);
+    binding->worker = take_worker_id(id);
+  }
+  t.record->worker.store(binding->worker, std::memory_order_relaxed);
+  t.binding = binding;
+  return binding;
 }
 
 std::uint64_t runtime_metadata_version() noexcept {
@@ -341,7 +333,7 @@ void rename_runtime(RuntimeId id, const char* name) noexcept {
 }
 
 WorkerId enter_worker(RuntimeId id) noexcept {
-  const internal::Binding* binding = internal::worker_binding(id);
+  const internal::Binding* binding = internal::worker_binding(internal::t_state, id);
   return binding == nullptr ? kUnknownWorker : internal::event_worker(binding->worker);
 }
 

@@ -57,7 +57,6 @@ struct ThreadRecord {
 };
 
 struct ThreadState {
-  runtime::TaskRef task;
   runtime::Poll* poll = nullptr;  // innermost
   Binding* binding = nullptr;     // last used as a worker
   Binding* counting = nullptr;    // last used for counters
@@ -106,10 +105,20 @@ extern Registry g_registry;
 // intern_place() for callers that hold the registry's mutex.
 runtime::Place* intern_place_locked(const char* text, std::size_t size) noexcept;
 
+// The cold halves: finds or makes the binding.
+Binding* counting_binding_cold(ThreadState& t, runtime::RuntimeId) noexcept;
+Binding* worker_binding_cold(ThreadState& t, runtime::RuntimeId) noexcept;
+
 // The calling thread's binding for the runtime, without making it a worker; null: none to be had.
-Binding* counting_binding(runtime::RuntimeId) noexcept;
+inline Binding* counting_binding(ThreadState& t, runtime::RuntimeId id) noexcept {
+  if (__builtin_expect(t.counting != nullptr && t.counting->runtime == id, 1)) return t.counting;
+  return id == 0 ? nullptr : counting_binding_cold(t, id);
+}
 // And as a worker (worker may still be kNoWorker: none left).
-Binding* worker_binding(runtime::RuntimeId) noexcept;
+inline Binding* worker_binding(ThreadState& t, runtime::RuntimeId id) noexcept {
+  if (__builtin_expect(t.binding != nullptr && t.binding->runtime == id, 1)) return t.binding;
+  return id == 0 ? nullptr : worker_binding_cold(t, id);
+}
 
 // The calling thread's id; one system call a thread.
 std::uint32_t own_tid() noexcept;
