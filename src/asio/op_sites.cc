@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kMaxSites = 512;
 
-constinit OpSite g_sites[kMaxSites];
+constinit OpSite g_sites[kMaxSites] = {};
 constinit std::uint32_t g_site_count = 0;
 constinit std::mutex g_mutex;
 constinit runtime::Place g_other_place{"asio operation"};

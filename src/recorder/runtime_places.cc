@@ -15,7 +15,7 @@ constexpr std::size_t kMaxPlaceBytes = 200;
 constexpr std::size_t kTextBytes = 256 << 10;
 
 constinit std::atomic<runtime::Place*> g_slots[kPlaceSlots];
-runtime::Place g_places[kMaxPlaces];  // zeroes, no constructor
+constinit runtime::Place g_places[kMaxPlaces] = {};
 constinit std::uint32_t g_place_count = 0;
 constinit std::size_t g_text_used = 0;
 char g_texts[kTextBytes];

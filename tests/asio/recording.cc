@@ -15,7 +15,7 @@ void append(const format::MaterializedTrace& decoded, Trace* trace) {
   EXPECT_FALSE(decoded.error.has_value());
   for (const format::OwnedEvent& owned : decoded.events) {
     const format::Schema& schema = decoded.schemas[owned.schema];
-    Event event{std::string(schema.name), owned.timestamp_ns, {}};
+    Event event{std::string(schema.name), owned.timestamp_ns, trace->events.size(), {}};
     for (std::size_t i = 0; i < owned.values.size(); ++i) {
       event.fields[std::string(schema.fields[i].name)] = owned.values[i];
     }
@@ -110,8 +110,9 @@ Trace Recording::so_far() {
   for (const SegmentBytes& segment : recorder_.sealed_segments()) {
     append(format::materialize(segment.bytes), &trace);
   }
-  std::stable_sort(trace.events.begin(), trace.events.end(),
-                   [](const Event& a, const Event& b) { return a.timestamp_ns < b.timestamp_ns; });
+  std::sort(trace.events.begin(), trace.events.end(), [](const Event& a, const Event& b) {
+    return a.timestamp_ns != b.timestamp_ns ? a.timestamp_ns < b.timestamp_ns : a.order < b.order;
+  });
   return trace;
 }
 

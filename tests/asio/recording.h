@@ -17,6 +17,7 @@ namespace dial9::test {
 struct Event {
   std::string name;
   std::uint64_t timestamp_ns = 0;
+  std::size_t order = 0;  // in the file
   std::map<std::string, format::OwnedValue> fields;
 
   // 0, "" and false where the event has no such field or it is absent.
