@@ -1,5 +1,6 @@
-// From raw starts, ends, parks and unparks of each worker to lanes of slices. A lane is a small state
-// machine over its records in time order; what the records leave open is flagged, never guessed.
+// From raw starts, ends, parks and unparks of each worker to lanes of slices. A lane is a small
+// state machine over its records in time order; what the records leave open is flagged, never
+// guessed.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
@@ -147,7 +148,8 @@ std::vector<Raw> take_sorted(Column<Raw>& column, bool has_disorder) {
   return rows;
 }
 
-// Records of a shared id can be told apart only by the stream that they came in: one thread's flush.
+// Records of a shared id can be told apart only by the stream that they came in: one thread's
+// flush.
 Slices pair_shared(std::vector<RawPoll> polls, std::vector<RawPark> parks,
                    std::uint64_t trace_end_ns) {
   const auto by_stream = [](const auto& a, const auto& b) { return a.stream < b.stream; };
@@ -157,9 +159,8 @@ Slices pair_shared(std::vector<RawPoll> polls, std::vector<RawPark> parks,
   std::size_t p = 0;
   std::size_t k = 0;
   while (p < polls.size() || k < parks.size()) {
-    const std::uint32_t stream =
-        std::min(p < polls.size() ? polls[p].stream : ~std::uint32_t{0},
-                 k < parks.size() ? parks[k].stream : ~std::uint32_t{0});
+    const std::uint32_t stream = std::min(p < polls.size() ? polls[p].stream : ~std::uint32_t{0},
+                                          k < parks.size() ? parks[k].stream : ~std::uint32_t{0});
     std::size_t p_end = p;
     std::size_t k_end = k;
     while (p_end < polls.size() && polls[p_end].stream == stream) {

@@ -1,4 +1,5 @@
-// The last pass: sorts what came in any order, and puts blocked stretches and names in their places.
+// The last pass: sorts what came in any order, and puts blocked stretches and names in their
+// places.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
@@ -20,9 +21,8 @@ std::vector<std::uint32_t> order_by_time(const Column<std::uint64_t>& at_ns) {
   if (!is_sorted) {
     order.resize(at_ns.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return at_ns[a] < at_ns[b];
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return at_ns[a] < at_ns[b]; });
   }
   return order;
 }
@@ -121,9 +121,8 @@ void Loader::Impl::locate_blocks() {
       }
     }
   }
-  std::stable_sort(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) {
-    return a.start_ns < b.start_ns;
-  });
+  std::stable_sort(blocks_.begin(), blocks_.end(),
+                   [](const Block& a, const Block& b) { return a.start_ns < b.start_ns; });
   for (const Block& block : blocks_) {
     trace_.blocks.push_back(block);
   }

@@ -42,21 +42,30 @@ class Joiner {
 
   void take(const RawSpan& raw) {
     switch (raw.kind) {
-      case RawSpanKind::kEnter: on_enter(raw); return;
-      case RawSpanKind::kFinalExit: on_final_exit(raw); return;
-      case RawSpanKind::kExit: on_exit(raw); return;
-      case RawSpanKind::kClose: on_close(raw); return;
-      case RawSpanKind::kWhole: on_whole(raw); return;
+      case RawSpanKind::kEnter:
+        on_enter(raw);
+        return;
+      case RawSpanKind::kFinalExit:
+        on_final_exit(raw);
+        return;
+      case RawSpanKind::kExit:
+        on_exit(raw);
+        return;
+      case RawSpanKind::kClose:
+        on_close(raw);
+        return;
+      case RawSpanKind::kWhole:
+        on_whole(raw);
+        return;
     }
   }
 
-  // What is still open ends with the trace; unless its writer never closes spans, then with its last
-  // exit.
+  // What is still open ends with the trace; unless its writer never closes spans, then with its
+  // last exit.
   void finish(std::uint64_t trace_end_ns, bool has_closes) {
     for (const auto& [id, index] : open_) {
       Joined& span = out_[index];
-      const bool is_suspended =
-          span.entered_ns == kUnknownNs && span.last_exit_ns != kUnknownNs;
+      const bool is_suspended = span.entered_ns == kUnknownNs && span.last_exit_ns != kUnknownNs;
       if (is_suspended && !has_closes) {
         span.end_ns = span.last_exit_ns;
         span.flags |= kSpanEndInferred;
@@ -124,8 +133,8 @@ class Joiner {
     if (span == nullptr || span->entered_ns == kUnknownNs) {
       return;  // the enter lies before the trace
     }
-    span->active_ns = (span->active_ns == kUnknownNs ? 0 : span->active_ns) + raw.at_ns -
-                      span->entered_ns;
+    span->active_ns =
+        (span->active_ns == kUnknownNs ? 0 : span->active_ns) + raw.at_ns - span->entered_ns;
     ++span->poll_count;
     span->entered_ns = kUnknownNs;
     span->last_exit_ns = raw.at_ns;
@@ -192,8 +201,7 @@ void Loader::Impl::build_spans() {
       }
     }
     std::uint32_t task = kNoIndex;
-    if (const auto named = trace_.task_by_id.find(span.task_id);
-        named != trace_.task_by_id.end()) {
+    if (const auto named = trace_.task_by_id.find(span.task_id); named != trace_.task_by_id.end()) {
       task = named->second;
     } else if (const std::uint32_t lane = trace_.lane_of_worker(span.worker);
                lane != kNoIndex && span.worker != kUnknownWorker &&

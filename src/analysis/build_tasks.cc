@@ -1,4 +1,5 @@
-// Groups polls and wakes by task (counting sorts), and computes ready times by the rules of delays.h.
+// Groups polls and wakes by task (counting sorts), and computes ready times by the rules of
+// delays.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <vector>
@@ -30,9 +31,9 @@ class LossRanges {
   }
 
   bool touches(std::uint64_t from_ns, std::uint64_t to_ns) const {
-    const auto after = std::upper_bound(
-        ranges_.begin(), ranges_.end(), to_ns,
-        [](std::uint64_t at, const auto& range) { return at < range.first; });
+    const auto after =
+        std::upper_bound(ranges_.begin(), ranges_.end(), to_ns,
+                         [](std::uint64_t at, const auto& range) { return at < range.first; });
     return after != ranges_.begin() && std::prev(after)->second >= from_ns;
   }
 
@@ -132,16 +133,14 @@ class ReadyTimes {
     const Tasks& tasks = trace_.tasks;
     const std::uint64_t spawn_ns = tasks.spawn_ns[task];
     if (previous == kNoIndex) {
-      const bool is_inferred =
-          spawn_ns != kUnknownNs && spawn_ns <= trace_.polls.start_ns[poll];
+      const bool is_inferred = spawn_ns != kUnknownNs && spawn_ns <= trace_.polls.start_ns[poll];
       set(poll, is_inferred ? spawn_ns : kUnknownNs, kNoIndex,
           is_inferred ? ReadySource::kSpawn : ReadySource::kFirstSeen);
       return;
     }
-    const bool is_untracked = (tasks.flags[task] & (kTaskSpawnSeen | kTaskInstrumented)) ==
-                              kTaskSpawnSeen;
-    set(poll, kUnknownNs, kNoIndex,
-        is_untracked ? ReadySource::kUntracked : ReadySource::kNoWake);
+    const bool is_untracked =
+        (tasks.flags[task] & (kTaskSpawnSeen | kTaskInstrumented)) == kTaskSpawnSeen;
+    set(poll, kUnknownNs, kNoIndex, is_untracked ? ReadySource::kUntracked : ReadySource::kNoWake);
   }
 
   void set(std::uint32_t poll, std::uint64_t ready_ns, std::uint32_t wake, ReadySource source) {
@@ -166,8 +165,8 @@ void Loader::Impl::build_tasks() {
   Tasks& tasks = trace_.tasks;
   Polls& polls = trace_.polls;
   std::vector<std::uint32_t> scratch;
-  Column<std::uint32_t> wake_order =
-      group(wakes_.size(), tasks.size(), tasks.wakes, [&](std::size_t i) { return wakes_[i].task; });
+  Column<std::uint32_t> wake_order = group(wakes_.size(), tasks.size(), tasks.wakes,
+                                           [&](std::size_t i) { return wakes_[i].task; });
   trace_.task_polls =
       group(polls.size(), tasks.size(), tasks.polls, [&](std::size_t i) { return polls.task[i]; });
   for (std::size_t task = 0; task < tasks.size(); ++task) {

@@ -70,15 +70,22 @@ bool Census::on_event(const format::Event& event) {
     end_ns_ = std::max(end_ns_, at_ns);
   }
   switch (plan.kind) {
-    case Kind::kOther: break;
-    case Kind::kWorker: on_worker(event, plan); break;
+    case Kind::kOther:
+      break;
+    case Kind::kWorker:
+      on_worker(event, plan);
+      break;
     case Kind::kClockSync:
       if (anchors_.size() < kMaxKept) {
         anchors_.push_back({at_ns, number(event, plan.fields[0], 0)});
       }
       break;
-    case Kind::kMetadata: on_metadata(event, plan); break;
-    case Kind::kLoss: on_loss(event, plan); break;
+    case Kind::kMetadata:
+      on_metadata(event, plan);
+      break;
+    case Kind::kLoss:
+      on_loss(event, plan);
+      break;
   }
   return true;
 }
@@ -138,9 +145,8 @@ std::optional<std::uint64_t> Census::realtime_ns(std::uint64_t at_ns) const {
     return anchor.monotonic_ns > at_ns ? anchor.monotonic_ns - at_ns : at_ns - anchor.monotonic_ns;
   };
   const auto nearest =
-      std::min_element(anchors_.begin(), anchors_.end(), [&](const Anchor& a, const Anchor& b) {
-        return distance(a) < distance(b);
-      });
+      std::min_element(anchors_.begin(), anchors_.end(),
+                       [&](const Anchor& a, const Anchor& b) { return distance(a) < distance(b); });
   if (nearest == anchors_.end()) {
     return std::nullopt;
   }

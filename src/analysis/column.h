@@ -1,5 +1,5 @@
-// A growable column of plain values in blocks of 64 Ki rows: appending never moves what is there, so
-// a load's peak memory is the data plus one block a column, not twice the data.
+// A growable column of plain values in blocks of 64 Ki rows: appending never moves what is there,
+// so a load's peak memory is the data plus one block a column, not twice the data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,5 @@
-// Values below 16 have a bucket each; above, the top bit and the four bits after it name the bucket.
+// Values below 16 have a bucket each; above, the top bit and the four bits after it name the
+// bucket.
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/distribution.h"
 

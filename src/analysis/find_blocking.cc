@@ -1,5 +1,5 @@
-// blocking-call: calls and locks that held a worker's thread inside a poll. strand-wait: handlers that
-// waited for another handler of their strand. Spec: docs/spec/findings.md.
+// blocking-call: calls and locks that held a worker's thread inside a poll. strand-wait: handlers
+// that waited for another handler of their strand. Spec: docs/spec/findings.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -41,8 +41,8 @@ struct Blocked {
   std::uint64_t count = 0;  // at or over the floor
   std::uint64_t total_ns = 0;
   std::uint64_t explained = 0;
-  std::size_t worst = ~std::size_t{0};  // block
-  Distribution durations;               // of all
+  std::size_t worst = ~std::size_t{0};            // block
+  Distribution durations;                         // of all
   std::map<std::uint32_t, std::uint64_t> owners;  // tid: how often
 };
 
@@ -60,9 +60,9 @@ void take(const Trace& trace, std::size_t i, Blocked& blocked) {
 }
 
 std::string owner_text(const Trace& trace, const Blocked& blocked) {
-  const auto most = std::max_element(
-      blocked.owners.begin(), blocked.owners.end(),
-      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(blocked.owners.begin(), blocked.owners.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
   std::string text = "thread " + std::to_string(most->first);
   for (std::uint32_t lane = 0; lane < trace.lanes.size(); ++lane) {
     if (trace.lanes[lane].tid == most->first) {
@@ -75,9 +75,12 @@ std::string owner_text(const Trace& trace, const Blocked& blocked) {
 
 std::string source_text(const Trace& trace, const Source& source) {
   switch (source.kind) {
-    case BlockKind::kLock: return "lock " + address(source.lock);
-    case BlockKind::kOffCpu: return "waiting off the CPU";
-    default: return place_text(trace, source.call);
+    case BlockKind::kLock:
+      return "lock " + address(source.lock);
+    case BlockKind::kOffCpu:
+      return "waiting off the CPU";
+    default:
+      return place_text(trace, source.call);
   }
 }
 
@@ -204,8 +207,8 @@ void find_strand_waits(const FindContext& context, Findings& out) {
     finding.at_ns = worst.start_ns;
     finding.end_ns = worst.start_ns + worst.duration_ns;
     finding.task = worst.task;
-    const double share = static_cast<double>(blocked.count) /
-                         static_cast<double>(blocked.durations.count());
+    const double share =
+        static_cast<double>(blocked.count) / static_cast<double>(blocked.durations.count());
     const double sum_share = static_cast<double>(blocked.total_ns) /
                              static_cast<double>(std::max<std::uint64_t>(trace.duration_ns(), 1));
     if (blocked.count >= kMinStrandWaits && share >= kMinStrandShare) {
@@ -214,8 +217,8 @@ void find_strand_waits(const FindContext& context, Findings& out) {
     }
     finding.message = human_count(blocked.count) + " handlers waited over " +
                       human_duration(kStrandFloorNs) + " for " + finding.where + ", up to " +
-                      human_duration(finding.worst_ns) + " (" +
-                      human_duration(blocked.total_ns) + " in all)";
+                      human_duration(finding.worst_ns) + " (" + human_duration(blocked.total_ns) +
+                      " in all)";
     finding.evidence.push_back("all waits for it: " + spread_text(blocked.durations) + " over " +
                                human_count(blocked.durations.count()));
     finding.evidence.push_back("the worst: " + task_text(trace, worst.task));

@@ -1,5 +1,5 @@
-// ready-delay: tasks that were ready and waited for a worker that ran something else. Waits that the
-// kernel may explain are not counted. Spec: docs/spec/findings.md, "ready-delay".
+// ready-delay: tasks that were ready and waited for a worker that ran something else. Waits that
+// the kernel may explain are not counted. Spec: docs/spec/findings.md, "ready-delay".
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <unordered_map>
@@ -12,7 +12,7 @@ namespace dial9::analysis {
 namespace {
 
 constexpr std::uint64_t kMinCount = 20;
-constexpr double kMinShare = 0.001;        // of polls with a known delay
+constexpr double kMinShare = 0.001;  // of polls with a known delay
 constexpr double kCriticalShare = 0.10;
 constexpr std::size_t kMaxRuntimes = 8;
 
@@ -78,8 +78,8 @@ Finding make_finding(const FindContext& context, NameId runtime, const PerRuntim
     finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
   }
   finding.message = human_count(found.count) + " polls" +
-                    (finding.where.empty() ? "" : " of runtime " + finding.where) +
-                    " began over " + human_duration(context.options.ready_delay_floor_ns) +
+                    (finding.where.empty() ? "" : " of runtime " + finding.where) + " began over " +
+                    human_duration(context.options.ready_delay_floor_ns) +
                     " after their task was ready, up to " + human_duration(finding.worst_ns) +
                     ", while the worker ran other polls (" + human_share(share) +
                     " of those with a known delay)";
@@ -92,8 +92,9 @@ Finding make_finding(const FindContext& context, NameId runtime, const PerRuntim
                              place_text(trace, trace.polls.spawn_loc[found.worst]) + " on " +
                              worker_text(trace, finding.lane));
   if (found.explained != 0) {
-    finding.evidence.push_back(human_count(found.explained) +
-                               " late polls are left out: idle or descheduled workers explain them");
+    finding.evidence.push_back(
+        human_count(found.explained) +
+        " late polls are left out: idle or descheduled workers explain them");
   }
   finding.next = "see what the worker ran in that time: long polls, or more work than workers";
   finding.score = static_cast<double>(found.total_ns);
@@ -121,8 +122,7 @@ void find_ready_delays(const FindContext& context, Findings& out) {
       }
       const std::uint64_t ready_ns = trace.polls.ready_ns[poll];
       const std::uint64_t busy_ns = busy.between(ready_ns, poll);
-      const std::uint64_t wait_ns =
-          budget.most(lane.worker, ready_ns, trace.polls.start_ns[poll]);
+      const std::uint64_t wait_ns = budget.most(lane.worker, ready_ns, trace.polls.start_ns[poll]);
       if (busy_ns < wait_ns + context.options.ready_delay_floor_ns) {
         ++runtime.explained;
         continue;

@@ -1,6 +1,6 @@
-// kernel-wait: workers that were runnable and got no CPU. That the machine is busy is told as a fact
-// (info); a warning needs evidence that this process itself makes it so, by what its threads burned.
-// Spec: docs/spec/findings.md, "kernel-wait".
+// kernel-wait: workers that were runnable and got no CPU. That the machine is busy is told as a
+// fact (info); a warning needs evidence that this process itself makes it so, by what its threads
+// burned. Spec: docs/spec/findings.md, "kernel-wait".
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
@@ -13,11 +13,12 @@ namespace dial9::analysis {
 namespace {
 
 constexpr std::uint64_t kMinTotalNs = 100'000'000;
-constexpr double kInfoShare = 0.10;      // wait / (run + wait) of the workers
+constexpr double kInfoShare = 0.10;  // wait / (run + wait) of the workers
 constexpr double kWarningShare = 0.25;
 constexpr double kCriticalShare = 0.60;
-constexpr double kForeignShare = 0.50;   // of the process's CPU burned by threads that are no workers
-constexpr double kMinUseOfCpus = 0.35;   // of the CPUs, by this process
+constexpr double kForeignShare =
+    0.50;  // of the process's CPU burned by threads that are no workers
+constexpr double kMinUseOfCpus = 0.35;  // of the CPUs, by this process
 constexpr double kFullUseOfCpus = 0.85;
 
 struct Totals {
@@ -43,8 +44,7 @@ Totals sum_up(const Trace& trace) {
       continue;
     }
     totals.parks.add(wait_ns);
-    if (totals.worst_park == kNoIndex ||
-        wait_ns > trace.parks.kernel_wait_ns[totals.worst_park]) {
+    if (totals.worst_park == kNoIndex || wait_ns > trace.parks.kernel_wait_ns[totals.worst_park]) {
       totals.worst_park = i;
     }
   }
@@ -145,8 +145,9 @@ void find_kernel_waits(const FindContext& context, Findings& out) {
     }
   }
   finding.evidence.push_back(
-      own.empty() ? "nothing shows that this process is the cause: the machine may be busy otherwise"
-                  : own);
+      own.empty()
+          ? "nothing shows that this process is the cause: the machine may be busy otherwise"
+          : own);
   finding.next = own.empty()
                      ? "look at what else runs on the machine, and at its CPU limit"
                      : "fewer busy threads, or more CPUs: count all pools of the process together";

@@ -67,13 +67,12 @@ void add_evidence(const FindContext& context, const Place& place, const Distribu
     blocked_ns += trace.blocks[i].poll == place.worst ? trace.blocks[i].duration_ns : 0;
   }
   if (blocked_ns != 0) {
-    finding.evidence.push_back("in the worst, calls that block took " +
-                               human_duration(blocked_ns));
+    finding.evidence.push_back("in the worst, calls that block took " + human_duration(blocked_ns));
   }
 }
 
-Finding make_finding(const FindContext& context, const Place& place,
-                     const Distribution& durations, bool has_sched) {
+Finding make_finding(const FindContext& context, const Place& place, const Distribution& durations,
+                     bool has_sched) {
   const Trace& trace = context.trace;
   Finding finding;
   finding.kind = FindingKind::kLongPoll;
@@ -81,9 +80,8 @@ Finding make_finding(const FindContext& context, const Place& place,
   finding.worst_ns = trace.polls.duration_ns(place.worst);
   finding.where = place_text(trace, place.spawn_loc);
   point_at_poll(trace, place.worst, finding);
-  const double share =
-      static_cast<double>(place.total_ns) / static_cast<double>(std::max<std::uint64_t>(
-                                                trace.duration_ns(), 1));
+  const double share = static_cast<double>(place.total_ns) /
+                       static_cast<double>(std::max<std::uint64_t>(trace.duration_ns(), 1));
   const bool is_many = place.count >= kMinCount && place.total_ns >= kMinTotalNs;
   if (is_many || finding.worst_ns >= kAloneNs) {
     finding.severity = finding.worst_ns >= kCriticalNs || share >= kCriticalShare
@@ -108,9 +106,8 @@ void find_long_polls(const FindContext& context, Findings& out) {
   const auto by_runtime = distributions(trace);
   std::vector<Candidate> candidates;
   for (const Lane& lane : trace.lanes) {
-    const std::uint64_t threshold_ns =
-        std::max(context.options.long_poll_floor_ns,
-                 kTimesP90 * by_runtime.at(lane.runtime).quantile(0.9));
+    const std::uint64_t threshold_ns = std::max(
+        context.options.long_poll_floor_ns, kTimesP90 * by_runtime.at(lane.runtime).quantile(0.9));
     for (std::uint32_t poll = lane.polls.first; poll < lane.polls.last; ++poll) {
       const std::uint64_t duration_ns = trace.polls.duration_ns(poll);
       if (trace.polls.is_complete(poll) && duration_ns >= threshold_ns &&
@@ -120,9 +117,8 @@ void find_long_polls(const FindContext& context, Findings& out) {
     }
   }
   // The cheapest to explain first: so the kernel's wait explains away as many as it can.
-  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return a.over_ns < b.over_ns;
-  });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.over_ns < b.over_ns; });
   KernelWaitBudget budget(trace);
   std::map<std::pair<NameId, NameId>, Place> places;  // (runtime, place)
   for (const Candidate& candidate : candidates) {
@@ -148,8 +144,8 @@ void find_long_polls(const FindContext& context, Findings& out) {
   for (const auto& [key, place] : places) {
     if (place.count != 0) {
       const std::uint32_t worker = trace.lanes[trace.polls.lane[place.worst]].worker;
-      found.push_back(make_finding(context, place, by_runtime.at(key.first),
-                                   budget.is_known(worker)));
+      found.push_back(
+          make_finding(context, place, by_runtime.at(key.first), budget.is_known(worker)));
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) {

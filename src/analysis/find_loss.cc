@@ -42,13 +42,13 @@ void find_loss(const FindContext& context, Findings& out) {
     finding.where = std::string(trace.names.text(name));
     finding.at_ns = cause.first_ns;
     finding.end_ns = cause.last_ns;
-    const double share = static_cast<double>(cause.count) /
-                         static_cast<double>(trace.events + cause.count);
+    const double share =
+        static_cast<double>(cause.count) / static_cast<double>(trace.events + cause.count);
     if (share >= kWarningShare) {
       finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
     }
-    finding.message = human_count(cause.count) + " events were dropped (" + finding.where +
-                      "), " + human_share(share) + " of all";
+    finding.message = human_count(cause.count) + " events were dropped (" + finding.where + "), " +
+                      human_share(share) + " of all";
     finding.evidence.push_back("in " + human_count(cause.records) + " stretches over " +
                                human_duration(cause.last_ns - cause.first_ns) +
                                "; delays that cross one are not counted");

@@ -1,5 +1,5 @@
-// queue-growth: a queue whose backlog only rises. Judged by the lowest depth in each slice of time, so
-// bursts that drain don't count. Spec: docs/spec/findings.md, "queue-growth".
+// queue-growth: a queue whose backlog only rises. Judged by the lowest depth in each slice of time,
+// so bursts that drain don't count. Spec: docs/spec/findings.md, "queue-growth".
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@ namespace dial9::analysis {
 namespace {
 
 constexpr std::size_t kSlices = 20;
-constexpr std::size_t kMinRun = 6;                  // slices that rise one after the other
+constexpr std::size_t kMinRun = 6;                   // slices that rise one after the other
 constexpr std::uint64_t kMinSpanNs = 1'000'000'000;  // of the whole series
 constexpr double kCriticalDepth = 1'000;
 
@@ -82,14 +82,14 @@ void find_queue_growth(const FindContext& context, Findings& out) {
     finding.at_ns = slices.from_ns + run.first * slices.slice_ns;
     finding.end_ns = slices.from_ns + (run.last + 1) * slices.slice_ns;
     finding.count = static_cast<std::uint64_t>(high);
+    finding.worst_ns = finding.end_ns - finding.at_ns;
     double deepest = 0;
     for (std::size_t i = 0; i < series.value.size(); ++i) {
       deepest = std::max(deepest, series.value[i]);
     }
     const auto rise = static_cast<std::uint64_t>(high - low);
-    finding.message = finding.where + " rose from " +
-                      human_count(static_cast<std::uint64_t>(low)) + " to " +
-                      human_count(static_cast<std::uint64_t>(high)) + " over " +
+    finding.message = finding.where + " rose from " + human_count(static_cast<std::uint64_t>(low)) +
+                      " to " + human_count(static_cast<std::uint64_t>(high)) + " over " +
                       human_duration(finding.end_ns - finding.at_ns) + " without falling";
     finding.evidence.push_back("the lowest depth of each " + human_duration(slices.slice_ns) +
                                " never fell in that time; deepest " +

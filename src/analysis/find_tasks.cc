@@ -12,13 +12,13 @@ namespace dial9::analysis {
 namespace {
 
 constexpr std::size_t kQuarters = 4;
-constexpr double kMinIdleShare = 0.9;        // of the place's living tasks, that sleep
-constexpr double kMinLivingShare = 0.5;      // of the tasks spawned there
+constexpr double kMinIdleShare = 0.9;    // of the place's living tasks, that sleep
+constexpr double kMinLivingShare = 0.5;  // of the tasks spawned there
 constexpr std::uint64_t kMinDurationNs = 2'000'000'000;
 constexpr std::uint64_t kCriticalLeaks = 10'000;
 constexpr std::uint64_t kMinMoves = 500;
 constexpr double kMinMoveShare = 0.8;
-constexpr double kAboveChance = 0.5;         // of what is left above moving by chance
+constexpr double kAboveChance = 0.5;  // of what is left above moving by chance
 
 struct Births {
   std::uint64_t spawned = 0;
@@ -73,6 +73,7 @@ Finding leak(const FindContext& context, NameId place, const Births& births) {
   finding.task = births.oldest;
   finding.at_ns = trace.tasks.spawn_ns[births.oldest];
   finding.end_ns = trace.end_ns;
+  finding.worst_ns = trace.end_ns - finding.at_ns;
   finding.severity = births.living >= kCriticalLeaks ? Severity::kCritical : Severity::kWarning;
   const std::uint64_t lost = trace.lost_events();
   if (lost * 2 >= births.living) {
@@ -102,6 +103,7 @@ struct Moves {
   std::uint64_t moves = 0;
   std::uint64_t tasks = 0;
   std::uint32_t worst = kNoIndex;  // task
+  std::uint64_t worst_delay_ns = 0;  // of a poll after a change, where known
   std::unordered_map<std::uint32_t, std::uint64_t> by_worker;
 };
 
@@ -145,8 +147,16 @@ void find_migrations(const FindContext& context, Findings& out) {
     moves.chances += polls.size() - 1;
     moves.moves += trace.tasks.migrations[task];
     ++moves.tasks;
+    std::uint32_t last_worker = kNoIndex;
     for (std::uint32_t i = polls.first; i < polls.last; ++i) {
-      ++moves.by_worker[trace.lanes[trace.polls.lane[trace.task_polls[i]]].worker];
+      const std::uint32_t poll = trace.task_polls[i];
+      const std::uint32_t worker = trace.lanes[trace.polls.lane[poll]].worker;
+      ++moves.by_worker[worker];
+      const bool has_moved = last_worker != kNoIndex && worker != last_worker;
+      last_worker = worker;
+      if (has_moved && coverage_of(trace.polls.ready_source[poll]) == Coverage::kKnown) {
+        moves.worst_delay_ns = std::max(moves.worst_delay_ns, trace.polls.delay_ns(poll));
+      }
     }
     if (moves.worst == kNoIndex ||
         trace.tasks.migrations[task] > trace.tasks.migrations[moves.worst]) {
@@ -154,9 +164,8 @@ void find_migrations(const FindContext& context, Findings& out) {
     }
   }
   for (const auto& [place, moves] : places) {
-    const double share =
-        static_cast<double>(moves.moves) / static_cast<double>(std::max<std::uint64_t>(
-                                               moves.chances, 1));
+    const double share = static_cast<double>(moves.moves) /
+                         static_cast<double>(std::max<std::uint64_t>(moves.chances, 1));
     const double chance = by_chance(moves);
     if (moves.moves < kMinMoves || share < kMinMoveShare ||
         share < chance + kAboveChance * (1 - chance)) {
@@ -170,6 +179,7 @@ void find_migrations(const FindContext& context, Findings& out) {
     finding.task = moves.worst;
     const std::uint32_t first_poll = trace.task_polls[trace.tasks.polls[moves.worst].first];
     point_at_poll(trace, first_poll, finding);
+    finding.worst_ns = moves.worst_delay_ns == 0 ? kUnknownNs : moves.worst_delay_ns;
     finding.end_ns = trace.tasks.last_ns[moves.worst];
     finding.message = "tasks from " + finding.where + " changed the worker at " +
                       human_share(share) + " of their polls (" + human_count(moves.moves) +

@@ -1,6 +1,6 @@
-// worker-imbalance: one worker is busy while another of the same group idles, and work waits for the
-// busy one. A group is a runtime, or runtimes whose names differ in a number only (thread-per-core).
-// Spec: docs/spec/findings.md, "worker-imbalance".
+// worker-imbalance: one worker is busy while another of the same group idles, and work waits for
+// the busy one. A group is a runtime, or runtimes whose names differ in a number only
+// (thread-per-core). Spec: docs/spec/findings.md, "worker-imbalance".
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
@@ -11,9 +11,9 @@
 namespace dial9::analysis {
 namespace {
 
-constexpr double kInfoBusy = 0.30;     // share of its time that the busiest spends in polls
+constexpr double kInfoBusy = 0.30;  // share of its time that the busiest spends in polls
 constexpr double kWarningBusy = 0.60;
-constexpr double kInfoRatio = 4;       // to the least busy
+constexpr double kInfoRatio = 4;  // to the least busy
 constexpr double kWarningRatio = 5;
 constexpr std::uint64_t kLateNs = 2'000'000;
 constexpr std::uint64_t kMinLate = 50;
@@ -62,8 +62,7 @@ Late late_while_idle(const Trace& trace, std::uint32_t busy, std::uint32_t idle)
   return late;
 }
 
-void judge(const FindContext& context, const std::string& name, const Group& group,
-           Findings& out) {
+void judge(const FindContext& context, const std::string& name, const Group& group, Findings& out) {
   const Trace& trace = context.trace;
   const auto by_busy = [&](std::uint32_t a, std::uint32_t b) {
     return trace.lanes[a].busy_ns < trace.lanes[b].busy_ns;

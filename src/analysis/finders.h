@@ -1,6 +1,6 @@
-// What the finders share: one function a kind of finding, the budget of kernel wait that a suspicion
-// is discounted by, and small helpers for evidence. Internal to analysis/.
-// Spec: docs/spec/findings.md.
+// What the finders share: one function a kind of finding, the budget of kernel wait that a
+// suspicion is discounted by, and small helpers for evidence. Internal to analysis/. Spec:
+// docs/spec/findings.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -35,8 +35,7 @@ class KernelWaitBudget {
     std::uint64_t left_ns;
   };
   std::pair<std::size_t, std::size_t> overlapping(const std::vector<Window>& windows,
-                                                  std::uint64_t from_ns,
-                                                  std::uint64_t to_ns) const;
+                                                  std::uint64_t from_ns, std::uint64_t to_ns) const;
   std::vector<std::pair<std::uint32_t, std::vector<Window>>> workers_;  // sorted by worker
   const std::vector<Window>* find(std::uint32_t worker) const;
   std::uint64_t longest_window_ns_ = 0;
@@ -60,7 +59,7 @@ void find_migrations(const FindContext& context, Findings& out);
 void find_loss(const FindContext& context, Findings& out);
 
 // Helpers for texts.
-std::string place_text(const Trace& trace, NameId place);      // "(place not recorded)" for none
+std::string place_text(const Trace& trace, NameId place);         // "(place not recorded)" for none
 std::string worker_text(const Trace& trace, std::uint32_t lane);  // "worker 3 (main)"
 std::string task_text(const Trace& trace, std::uint32_t task);    // "task 42"
 std::string spread_text(const Distribution& durations);           // "p50 ..., p90 ..., ..."

@@ -1,4 +1,5 @@
-// Runs the finders and ranks what they bring. SPDX-License-Identifier: Apache-2.0
+// Runs the finders and ranks what they bring.
+// SPDX-License-Identifier: Apache-2.0
 #include "analysis/findings.h"
 
 #include <algorithm>
@@ -10,25 +11,38 @@ namespace dial9::analysis {
 
 std::string_view to_string(Severity severity) {
   switch (severity) {
-    case Severity::kInfo: return "info";
-    case Severity::kWarning: return "warning";
-    case Severity::kCritical: return "critical";
+    case Severity::kInfo:
+      return "info";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kCritical:
+      return "critical";
   }
   return "";
 }
 
 std::string_view to_string(FindingKind kind) {
   switch (kind) {
-    case FindingKind::kLongPoll: return "long-poll";
-    case FindingKind::kReadyDelay: return "ready-delay";
-    case FindingKind::kKernelWait: return "kernel-wait";
-    case FindingKind::kQueueGrowth: return "queue-growth";
-    case FindingKind::kWorkerImbalance: return "worker-imbalance";
-    case FindingKind::kTaskLeak: return "task-leak";
-    case FindingKind::kBlockingCall: return "blocking-call";
-    case FindingKind::kStrandWait: return "strand-wait";
-    case FindingKind::kMigration: return "migration";
-    case FindingKind::kLoss: return "loss";
+    case FindingKind::kLongPoll:
+      return "long-poll";
+    case FindingKind::kReadyDelay:
+      return "ready-delay";
+    case FindingKind::kKernelWait:
+      return "kernel-wait";
+    case FindingKind::kQueueGrowth:
+      return "queue-growth";
+    case FindingKind::kWorkerImbalance:
+      return "worker-imbalance";
+    case FindingKind::kTaskLeak:
+      return "task-leak";
+    case FindingKind::kBlockingCall:
+      return "blocking-call";
+    case FindingKind::kStrandWait:
+      return "strand-wait";
+    case FindingKind::kMigration:
+      return "migration";
+    case FindingKind::kLoss:
+      return "loss";
   }
   return "";
 }
@@ -73,9 +87,8 @@ KernelWaitBudget::KernelWaitBudget(const Trace& trace) {
       from_ns = before->at_ns;
       before->at_ns = sample.at_ns;
     }
-    auto entry = std::find_if(workers_.begin(), workers_.end(), [&](const auto& one) {
-      return one.first == sample.worker;
-    });
+    auto entry = std::find_if(workers_.begin(), workers_.end(),
+                              [&](const auto& one) { return one.first == sample.worker; });
     if (entry == workers_.end()) {
       workers_.push_back({sample.worker, {}});
       entry = std::prev(workers_.end());

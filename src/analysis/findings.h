@@ -1,7 +1,7 @@
-// The diagnosis: what in a trace deserves a person's time, worst first. Strongest property: a finding
-// needs positive evidence. Missing records, open work at a cut, and a machine that gave the process no
-// CPU never look like a fault of the program; thresholds are relative to the program's own
-// distribution, with floors and minimum counts. Spec: docs/spec/findings.md.
+// The diagnosis: what in a trace deserves a person's time, worst first. Strongest property: a
+// finding needs positive evidence. Missing records, open work at a cut, and a machine that gave the
+// process no CPU never look like a fault of the program; thresholds are relative to the program's
+// own distribution, with floors and minimum counts. Spec: docs/spec/findings.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,25 +27,27 @@ enum class FindingKind : std::uint8_t {
   kMigration,
   kLoss,
 };
-std::string_view to_string(Severity severity);   // "info", "warning", "critical"
-std::string_view to_string(FindingKind kind);    // "long-poll", ...
+std::string_view to_string(Severity severity);  // "info", "warning", "critical"
+std::string_view to_string(FindingKind kind);   // "long-poll", ...
 
 struct Finding {
   FindingKind kind{};
   Severity severity = Severity::kInfo;
-  std::string message;      // one line: what, where, how much
-  std::uint64_t count = 0;  // how often
-  std::uint64_t worst_ns = kUnknownNs;  // kUnknownNs where the kind has no duration
+  std::string message;                  // one line: what, where, how much
+  std::uint64_t count = 0;              // how often
+  // The longest of them: a poll, a delay, a wait; of queue-growth how long it rose, of task-leak the
+  // age of the oldest, of migration the longest known delay after a change. kUnknownNs: none.
+  std::uint64_t worst_ns = kUnknownNs;
   std::uint64_t at_ns = kUnknownNs;     // of the worst, absolute; kUnknownNs: no one moment
   std::uint64_t end_ns = kUnknownNs;
-  std::string where;        // a place in the source, a lock, a queue; may be empty
+  std::string where;  // a place in the source, a lock, a queue; may be empty
   std::uint32_t lane = kNoIndex;
   std::uint32_t task = kNoIndex;
   std::uint32_t poll = kNoIndex;
   std::uint32_t span = kNoIndex;
   std::vector<std::string> evidence;  // a line each
-  std::string next;         // what to look at next
-  double score = 0;         // ranks within a severity; higher is worse
+  std::string next;                   // what to look at next
+  double score = 0;                   // ranks within a severity; higher is worse
 };
 
 // Floors below which nothing of a kind is worth a warning, whatever the distribution.

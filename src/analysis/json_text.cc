@@ -1,5 +1,5 @@
-// UTF-8 is checked by the table of the Unicode standard (3-7): overlong forms, surrogates and values
-// over U+10FFFF are not valid.
+// UTF-8 is checked by the table of the Unicode standard (3-7): overlong forms, surrogates and
+// values over U+10FFFF are not valid.
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/json_text.h"
 
@@ -49,12 +49,23 @@ std::size_t sequence_length(std::string_view text, std::size_t i) {
 
 void append_escaped(std::string& out, char c) {
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    default: break;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default:
+      break;
   }
   const auto byte = static_cast<unsigned char>(c);
   if (byte < 0x20 || byte == 0x7F) {
@@ -101,23 +112,41 @@ class ValueWriter {
       return;
     }
     switch (value.type) {
-      case FieldType::kI64: append_json_number(out_, value.i64()); return;
-      case FieldType::kF64: append_json_number(out_, value.f64()); return;
-      case FieldType::kBool: out_ += value.bits != 0 ? "true" : "false"; return;
-      case FieldType::kString: append_json_string(out_, value.text()); return;
-      case FieldType::kBytes: append_hex(out_, value.bytes); return;
-      case FieldType::kPooledString: write_pooled(static_cast<std::uint32_t>(value.bits)); return;
+      case FieldType::kI64:
+        append_json_number(out_, value.i64());
+        return;
+      case FieldType::kF64:
+        append_json_number(out_, value.f64());
+        return;
+      case FieldType::kBool:
+        out_ += value.bits != 0 ? "true" : "false";
+        return;
+      case FieldType::kString:
+        append_json_string(out_, value.text());
+        return;
+      case FieldType::kBytes:
+        append_hex(out_, value.bytes);
+        return;
+      case FieldType::kPooledString:
+        write_pooled(static_cast<std::uint32_t>(value.bits));
+        return;
       case FieldType::kPooledStackFrames:
         write_stack(static_cast<std::uint32_t>(value.bits));
         return;
-      case FieldType::kStackFrames: write_frames(value); return;
+      case FieldType::kStackFrames:
+        write_frames(value);
+        return;
       case FieldType::kVarint:
       case FieldType::kU8:
       case FieldType::kU16:
-      case FieldType::kU32: append_json_number(out_, value.bits); return;
+      case FieldType::kU32:
+        append_json_number(out_, value.bits);
+        return;
       case FieldType::kStringMap:
       case FieldType::kDynamicList:
-      case FieldType::kDynamicMap: write_container(value, parent); return;
+      case FieldType::kDynamicMap:
+        write_container(value, parent);
+        return;
     }
   }
 

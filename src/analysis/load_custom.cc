@@ -1,5 +1,5 @@
-// Event types that no rule of ours explains are kept whole, as tables: a custom event is a first-class
-// citizen. Writers that disagree about a type's fields get a table each.
+// Event types that no rule of ours explains are kept whole, as tables: a custom event is a
+// first-class citizen. Writers that disagree about a type's fields get a table each.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -25,10 +25,9 @@ void Loader::Impl::plan_custom(Plan& plan, const format::Schema& schema) {
     if (!unit) {
       unit = schema.annotation(i, "metrique.unit");
     }
-    fields.push_back({trace_.names.intern(schema.fields[i].name),
-                      trace_.names.intern(unit.value_or("")),
-                      trace_.names.intern(schema.annotation(i, "kind").value_or("")),
-                      schema.fields[i].type});
+    fields.push_back(
+        {trace_.names.intern(schema.fields[i].name), trace_.names.intern(unit.value_or("")),
+         trace_.names.intern(schema.annotation(i, "kind").value_or("")), schema.fields[i].type});
   }
   plan.handler = &Impl::on_custom;
   for (std::size_t i = 0; i < trace_.custom.size(); ++i) {

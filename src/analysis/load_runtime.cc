@@ -92,8 +92,8 @@ void Loader::Impl::on_wake(const Event& event, const Plan& plan) {
   if (woken == kNoIndex) {
     return;
   }
-  wakes_.push_back({event.timestamp_ns, woken,
-                    task_index(number(event, plan.field[0], 0), event.timestamp_ns)});
+  wakes_.push_back(
+      {event.timestamp_ns, woken, task_index(number(event, plan.field[0], 0), event.timestamp_ns)});
 }
 
 Series& Loader::Impl::series(NameId runtime, Series::Kind kind) {
@@ -105,9 +105,15 @@ Series& Loader::Impl::series(NameId runtime, Series::Kind kind) {
   std::string name(trace_.names.text(runtime));
   name += name.empty() ? "" : ": ";
   switch (kind) {
-    case Series::Kind::kQueueDepth: name += "queue depth"; break;
-    case Series::Kind::kAliveTasks: name += "tasks alive"; break;
-    case Series::Kind::kResidentBytes: name += "resident bytes"; break;
+    case Series::Kind::kQueueDepth:
+      name += "queue depth";
+      break;
+    case Series::Kind::kAliveTasks:
+      name += "tasks alive";
+      break;
+    case Series::Kind::kResidentBytes:
+      name += "resident bytes";
+      break;
   }
   Series made;
   made.name = trace_.names.intern(name);
@@ -128,20 +134,17 @@ void Loader::Impl::on_runtime_metrics(const Event& event, const Plan& plan) {
   const std::uint64_t depth = number(event, plan.field[1], kUnknownNs);
   const std::uint64_t alive = number(event, plan.field[2], kUnknownNs);
   if (depth != kUnknownNs) {
-    add_sample(runtime, Series::Kind::kQueueDepth, event.timestamp_ns,
-               static_cast<double>(depth));
+    add_sample(runtime, Series::Kind::kQueueDepth, event.timestamp_ns, static_cast<double>(depth));
   }
   if (alive != kUnknownNs) {
-    add_sample(runtime, Series::Kind::kAliveTasks, event.timestamp_ns,
-               static_cast<double>(alive));
+    add_sample(runtime, Series::Kind::kAliveTasks, event.timestamp_ns, static_cast<double>(alive));
   }
 }
 
 void Loader::Impl::on_queue_sample(const Event& event, const Plan& plan) {
   const std::uint64_t depth = number(event, plan.field[0], kUnknownNs);
   if (depth != kUnknownNs) {
-    add_sample(kNoName, Series::Kind::kQueueDepth, event.timestamp_ns,
-               static_cast<double>(depth));
+    add_sample(kNoName, Series::Kind::kQueueDepth, event.timestamp_ns, static_cast<double>(depth));
   }
 }
 

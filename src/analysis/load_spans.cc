@@ -18,7 +18,16 @@ namespace {
 
 // Positions in Plan::field.
 enum SpanField : std::uint8_t {
-  kId, kOtherId, kParent, kName, kWorker, kActive, kIdle, kPollCount, kCompleted, kStart,
+  kId,
+  kOtherId,
+  kParent,
+  kName,
+  kWorker,
+  kActive,
+  kIdle,
+  kPollCount,
+  kCompleted,
+  kStart,
 };
 constexpr std::array<std::string_view, 10> kSpanFields = {
     "span_id",   "span_instance_id", "parent_span_id", "span_name", "worker_id",
@@ -26,7 +35,13 @@ constexpr std::array<std::string_view, 10> kSpanFields = {
 // Read by no position above, yet not the user's.
 constexpr std::string_view kFirstEnter = "first_enter_timestamp_ns";
 // Of kWhole: positions.
-enum WholeField : std::uint8_t { kWholeStart, kWholeDuration, kWholeName, kWholeWorker, kWholeTask };
+enum WholeField : std::uint8_t {
+  kWholeStart,
+  kWholeDuration,
+  kWholeName,
+  kWholeWorker,
+  kWholeTask
+};
 
 // The name in a schema's name: "SpanEnter__T" is T, "SpanEnter:target::name:file:line" is "name".
 std::string_view name_in(std::string_view rest) {
@@ -114,8 +129,8 @@ bool Loader::Impl::plan_whole_span(Plan& plan, const Schema& schema) {
   }
   constexpr std::string_view kMetrique = "metrique:";
   const std::string_view name = schema.name;
-  plan.name = trace_.names.intern(name.starts_with(kMetrique) ? name.substr(kMetrique.size())
-                                                              : name);
+  plan.name =
+      trace_.names.intern(name.starts_with(kMetrique) ? name.substr(kMetrique.size()) : name);
   plan.handler = &Impl::on_whole_span;
   return true;
 }

@@ -1,5 +1,5 @@
-// Dispatch: a schema gets its plan at first sight (handler, positions of its fields), an event costs
-// one indirect call. Strings of a stream's pool are interned once a stream.
+// Dispatch: a schema gets its plan at first sight (handler, positions of its fields), an event
+// costs one indirect call. Strings of a stream's pool are interned once a stream.
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/loader.h"
 
@@ -18,25 +18,29 @@ struct Loader::Impl::Known {
 
 const Loader::Impl::Known* Loader::Impl::find_known(std::string_view name) {
   static const Known kKnown[] = {
-      {"PollStartEvent", &Impl::on_poll_start,
+      {"PollStartEvent",
+       &Impl::on_poll_start,
        {"worker_id", "local_queue", "task_id", "spawn_loc"}},
       {"PollEndEvent", &Impl::on_poll_end, {"worker_id"}},
       {"WorkerParkEvent", &Impl::on_park, {"worker_id", "cpu_time_ns", "tid"}},
-      {"WorkerUnparkEvent", &Impl::on_unpark,
-       {"worker_id", "cpu_time_ns", "sched_wait_ns", "tid"}},
+      {"WorkerUnparkEvent", &Impl::on_unpark, {"worker_id", "cpu_time_ns", "sched_wait_ns", "tid"}},
       {"TaskSpawnEvent", &Impl::on_task_spawn, {"task_id", "spawn_loc", "instrumented"}},
       {"TaskTerminateEvent", &Impl::on_task_terminate, {"task_id"}},
       {"WakeEventEvent", &Impl::on_wake, {"waker_task_id", "woken_task_id"}},
-      {"RuntimeMetricsEvent", &Impl::on_runtime_metrics,
+      {"RuntimeMetricsEvent",
+       &Impl::on_runtime_metrics,
        {"runtime_name", "global_queue_depth", "alive_tasks"}},
       {"QueueSampleEvent", &Impl::on_queue_sample, {"global_queue"}},
-      {"WorkerSchedEvent", &Impl::on_worker_sched,
+      {"WorkerSchedEvent",
+       &Impl::on_worker_sched,
        {"worker_id", "tid", "run_ns", "wait_ns", "slices"}},
       {"BlockingCallEvent", &Impl::on_blocking_call, {"tid", "task_id", "call", "duration_ns"}},
-      {"LockWaitEvent", &Impl::on_lock_wait,
+      {"LockWaitEvent",
+       &Impl::on_lock_wait,
        {"tid", "task_id", "lock", "owner_tid", "duration_ns"}},
       {"OffCpuEvent", &Impl::on_off_cpu, {"tid", "duration_ns", "reason"}},
-      {"ProcessResourceUsageEvent", &Impl::on_resource_usage,
+      {"ProcessResourceUsageEvent",
+       &Impl::on_resource_usage,
        {"user_cpu_ns", "system_cpu_ns", "rss_bytes", "max_rss_bytes", "major_faults",
         "involuntary_context_switches"}},
       {"ClockSyncEvent", &Impl::on_clock_sync, {"realtime_ns"}},
@@ -71,8 +75,7 @@ Result<void> Loader::Impl::feed(std::span<const std::uint8_t> bytes) {
   input.events = decoder_->stats().events;
   if (!fed) {
     if (trace_.hit_memory_limit) {
-      fed = make_error(ErrorCode::kLimit,
-                       "the memory limit was reached: the rest is not loaded");
+      fed = make_error(ErrorCode::kLimit, "the memory limit was reached: the rest is not loaded");
     }
     input.error = fed.error();
   }
@@ -213,8 +216,10 @@ std::uint64_t Loader::Impl::number(const format::Event& event, std::int16_t fiel
     case FieldType::kVarint:
     case FieldType::kU8:
     case FieldType::kU16:
-    case FieldType::kU32: return value.is_present ? value.bits : missing;
-    default: return missing;
+    case FieldType::kU32:
+      return value.is_present ? value.bits : missing;
+    default:
+      return missing;
   }
 }
 
@@ -244,17 +249,23 @@ Cell Loader::Impl::cell(const format::Value& value) {
     return {};
   }
   switch (value.type) {
-    case FieldType::kI64: return {CellType::kI64, value.bits};
-    case FieldType::kF64: return {CellType::kF64, value.bits};
-    case FieldType::kBool: return {CellType::kBool, value.bits};
+    case FieldType::kI64:
+      return {CellType::kI64, value.bits};
+    case FieldType::kF64:
+      return {CellType::kF64, value.bits};
+    case FieldType::kBool:
+      return {CellType::kBool, value.bits};
     case FieldType::kVarint:
     case FieldType::kU8:
     case FieldType::kU16:
-    case FieldType::kU32: return {CellType::kU64, value.bits};
-    case FieldType::kString: return {CellType::kText, trace_.names.intern(value.text())};
+    case FieldType::kU32:
+      return {CellType::kU64, value.bits};
+    case FieldType::kString:
+      return {CellType::kText, trace_.names.intern(value.text())};
     case FieldType::kPooledString:
       return {CellType::kText, pooled(static_cast<std::uint32_t>(value.bits))};
-    default: break;
+    default:
+      break;
   }
   std::string json;
   append_json_value(json, value, *decoder_);

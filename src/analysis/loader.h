@@ -3,8 +3,8 @@
 // records. Strongest property: it never refuses a trace for what is in it; what can't be read is
 // counted and named, what was read before stays.
 //
-// No threads, files, clocks or exceptions: the caller feeds bytes. Fields are resolved by name once a
-// schema. O(n log n). Spec: docs/spec/events.md.
+// No threads, files, clocks or exceptions: the caller feeds bytes. Fields are resolved by name once
+// a schema. O(n log n). Spec: docs/spec/events.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,8 +19,8 @@
 namespace dial9::analysis {
 
 struct LoadOptions {
-  // The load stops, and the trace says so, when its columns have about so many bytes. The peak while
-  // finish() sorts is up to 1.6 times this.
+  // The load stops, and the trace says so, when its columns have about so many bytes. The peak
+  // while finish() sorts is up to 1.6 times this.
   std::uint64_t max_memory_bytes = std::uint64_t{4} << 30;
 };
 

@@ -1,6 +1,6 @@
 // The loader's inside: which record goes where. Decoding hands every event to the handler that its
-// schema was given at first sight; handlers append to raw columns; finish() (build_*.cc) sorts, pairs
-// and joins them into the Trace. Internal to analysis/.
+// schema was given at first sight; handlers append to raw columns; finish() (build_*.cc) sorts,
+// pairs and joins them into the Trace. Internal to analysis/.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -98,7 +98,7 @@ class Loader::Impl final : public format::Visitor {
   // What a schema turned out to be.
   struct Plan {
     using Handler = void (Impl::*)(const format::Event&, const Plan&);
-    Handler handler = nullptr;  // nullptr: counted only
+    Handler handler = nullptr;                     // nullptr: counted only
     std::array<std::int16_t, kMaxFields> field{};  // positions of the names that the handler wants
     std::uint32_t type = 0;                        // index in trace_.by_type
     std::uint32_t table = kNoIndex;                // in trace_.custom
@@ -118,8 +118,7 @@ class Loader::Impl final : public format::Visitor {
   NameId text(const format::Event& event, std::int16_t field);
   NameId pooled(std::uint32_t id);
   Cell cell(const format::Value& value);
-  void resolve(Plan& plan, const format::Schema& schema,
-               std::span<const std::string_view> names);
+  void resolve(Plan& plan, const format::Schema& schema, std::span<const std::string_view> names);
   void touch(std::uint64_t at_ns);
   std::uint32_t task_index(std::uint64_t id, std::uint64_t at_ns);
   RawWorker& worker(std::uint64_t id, std::uint64_t at_ns);

@@ -1,5 +1,5 @@
-// Busy time of a bin is a difference of running sums, with the slices at its two edges cut there; the
-// longest comes from the pyramid. Slices are found by one binary search a bin edge.
+// Busy time of a bin is a difference of running sums, with the slices at its two edges cut there;
+// the longest comes from the pyramid. Slices are found by one binary search a bin edge.
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/lod.h"
 
@@ -90,8 +90,8 @@ Range Pyramid::touching(double from_ns, double to_ns) const {
     return static_cast<double>((*end_)[row]) > from_ns ||
            static_cast<double>((*start_)[row]) >= from_ns;
   });
-  const std::uint32_t last = first_where(
-      [&](std::uint32_t row) { return static_cast<double>((*start_)[row]) >= to_ns; });
+  const std::uint32_t last =
+      first_where([&](std::uint32_t row) { return static_cast<double>((*start_)[row]) >= to_ns; });
   return {first, std::max(first, last)};
 }
 

@@ -1,9 +1,10 @@
 // Level of detail: answers "what is in each pixel of this window" for a row of slices in time that
 // depends on the pixels, not on the slices. Strongest property: exact at pixel edges (a slice that
-// crosses an edge is split there; a bin's busy time is the true one, not a rounding to whole nodes).
+// crosses an edge is split there; a bin's busy time is the true one, not a rounding to whole
+// nodes).
 //
-// A pyramid of fan-out 16 over the durations gives the longest slice of a range and its index; running
-// sums give busy time. 8.6 bytes a slice. Query: O(bins × log slices).
+// A pyramid of fan-out 16 over the durations gives the longest slice of a range and its index;
+// running sums give busy time. 8.6 bytes a slice. Query: O(bins × log slices).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,14 +20,14 @@ inline constexpr std::uint32_t kFanOut = 16;
 
 // What touches one bin [t, t + bin_ns).
 struct Bin {
-  double busy_ns = 0;            // of the bin covered by slices
-  std::uint32_t starts = 0;      // slices that start in it
-  std::uint64_t longest_ns = 0;  // full duration of the longest that touches it
+  double busy_ns = 0;                // of the bin covered by slices
+  std::uint32_t starts = 0;          // slices that start in it
+  std::uint64_t longest_ns = 0;      // full duration of the longest that touches it
   std::uint32_t longest = kNoIndex;  // its index in the column; of equals the first
 };
 
 struct Window {
-  double t0_ns = 0;  // absolute, on the trace's clock
+  double t0_ns = 0;   // absolute, on the trace's clock
   double bin_ns = 1;  // > 0, may be below 1
   std::uint32_t bins = 0;
 };
@@ -73,9 +74,9 @@ class LaneIndex {
   LaneIndex& operator=(const LaneIndex&) = delete;
 
   struct PerLane {
-    Pyramid polls;   // rows are poll indexes
-    Pyramid parks;   // park indexes
-    Pyramid waits;   // rows of kernel_waits()
+    Pyramid polls;  // rows are poll indexes
+    Pyramid parks;  // park indexes
+    Pyramid waits;  // rows of kernel_waits()
   };
   const PerLane& lane(std::uint32_t lane) const { return lanes_[lane]; }
   const KernelWaits& kernel_waits() const { return waits_; }

@@ -22,8 +22,8 @@ class Names {
 
   // The id of `text`; the same for the same text. Copies it the first time.
   NameId intern(std::string_view text);
-  // An id of its own for a string whose text comes later, or never: reads "(undefined string)" until
-  // define() gives it one. intern() and find() don't know it.
+  // An id of its own for a string whose text comes later, or never: reads "(undefined string)"
+  // until define() gives it one. intern() and find() don't know it.
   NameId add_undefined();
   void define(NameId id, std::string_view text);
   // The id of `text`, or kNoName if it isn't there.

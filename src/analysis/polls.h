@@ -21,8 +21,8 @@ struct PlacePolls {
 
 struct PollSummary {
   std::uint64_t complete = 0;
-  std::uint64_t incomplete = 0;  // open at the cut, or the end was lost
-  Distribution durations;        // of the complete ones
+  std::uint64_t incomplete = 0;    // open at the cut, or the end was lost
+  Distribution durations;          // of the complete ones
   std::vector<PlacePolls> places;  // by total time, most first
 };
 

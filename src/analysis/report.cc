@@ -74,8 +74,8 @@ void append_finding(std::string& out, const Trace& trace, const Finding& finding
   object.number_or_null("worker", finding.lane == kNoIndex
                                       ? kUnknownNs
                                       : std::uint64_t{trace.lanes[finding.lane].worker});
-  object.text_or_null(
-      "task", finding.task == kNoIndex ? "" : std::to_string(trace.tasks.id[finding.task]));
+  object.text_or_null("task",
+                      finding.task == kNoIndex ? "" : std::to_string(trace.tasks.id[finding.task]));
   object.begin("evidence");
   out += '[';
   for (std::size_t i = 0; i < finding.evidence.size(); ++i) {
@@ -98,9 +98,9 @@ std::string head(const Trace& trace) {
          human_count(trace.spans.size()) + " spans\n";
   if (polls.complete != 0) {
     out += "polls: " + spread_text(polls.durations);
-    out += polls.incomplete == 0 ? "\n"
-                                 : "; " + human_count(polls.incomplete) +
-                                       " with an end that wasn't recorded\n";
+    out += polls.incomplete == 0
+               ? "\n"
+               : "; " + human_count(polls.incomplete) + " with an end that wasn't recorded\n";
     out += "ready delay: ";
     out += delays.known.count() == 0 ? "unknown" : spread_text(delays.known);
     out += " (" + human_count(delays.polls(Coverage::kKnown)) + " polls known, " +

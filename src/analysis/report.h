@@ -1,5 +1,5 @@
-// The diagnosis as text for a person and as JSON for a program; both are stable, golden-tested forms.
-// Spec: docs/spec/findings.md, "Report".
+// The diagnosis as text for a person and as JSON for a program; both are stable, golden-tested
+// forms. Spec: docs/spec/findings.md, "Report".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,8 +18,8 @@ std::string moment_text(const Trace& trace, std::uint64_t at_ns);
 std::string report_text(const Trace& trace, const std::vector<Finding>& findings);
 
 // {"trace": {...}, "findings": [...]} with a line feed at its end; a finding has kind, severity,
-// message, count, worst_ns, at, at_ns and duration_ns (from the trace's start), where, worker, task,
-// evidence, next. Unknown is null; task ids are strings.
+// message, count, worst_ns, at, at_ns and duration_ns (from the trace's start), where, worker,
+// task, evidence, next. Unknown is null; task ids are strings.
 std::string report_json(const Trace& trace, const std::vector<Finding>& findings);
 
 }  // namespace dial9::analysis

@@ -35,22 +35,33 @@ std::size_t sum_bytes(const Columns&... columns) {
 Coverage coverage_of(ReadySource source) {
   switch (source) {
     case ReadySource::kWake:
-    case ReadySource::kWakeInPoll: return Coverage::kKnown;
-    case ReadySource::kSpawn: return Coverage::kInferred;
-    default: return Coverage::kMissing;
+    case ReadySource::kWakeInPoll:
+      return Coverage::kKnown;
+    case ReadySource::kSpawn:
+      return Coverage::kInferred;
+    default:
+      return Coverage::kMissing;
   }
 }
 
 std::string_view describe(ReadySource source) {
   switch (source) {
-    case ReadySource::kWake: return "woken";
-    case ReadySource::kWakeInPoll: return "woken during its previous poll";
-    case ReadySource::kSpawn: return "from its spawn, no wake was recorded";
-    case ReadySource::kNoWake: return "no wake was recorded";
-    case ReadySource::kFirstSeen: return "the task is older than the trace";
-    case ReadySource::kNoTask: return "the poll bears no task id";
-    case ReadySource::kUntracked: return "the task's wakes aren't recorded";
-    case ReadySource::kEventsLost: return "events were lost in between";
+    case ReadySource::kWake:
+      return "woken";
+    case ReadySource::kWakeInPoll:
+      return "woken during its previous poll";
+    case ReadySource::kSpawn:
+      return "from its spawn, no wake was recorded";
+    case ReadySource::kNoWake:
+      return "no wake was recorded";
+    case ReadySource::kFirstSeen:
+      return "the task is older than the trace";
+    case ReadySource::kNoTask:
+      return "the poll bears no task id";
+    case ReadySource::kUntracked:
+      return "the task's wakes aren't recorded";
+    case ReadySource::kEventsLost:
+      return "events were lost in between";
   }
   return "";
 }
@@ -58,10 +69,14 @@ std::string_view describe(ReadySource source) {
 double Cell::number() const {
   switch (type) {
     case CellType::kU64:
-    case CellType::kBool: return static_cast<double>(bits);
-    case CellType::kI64: return static_cast<double>(static_cast<std::int64_t>(bits));
-    case CellType::kF64: return std::bit_cast<double>(bits);
-    default: return std::numeric_limits<double>::quiet_NaN();
+    case CellType::kBool:
+      return static_cast<double>(bits);
+    case CellType::kI64:
+      return static_cast<double>(static_cast<std::int64_t>(bits));
+    case CellType::kF64:
+      return std::bit_cast<double>(bits);
+    default:
+      return std::numeric_limits<double>::quiet_NaN();
   }
 }
 
@@ -70,9 +85,9 @@ bool is_strand_wait(const Block& block) {
 }
 
 bool Trace::is_truncated() const {
-  return hit_memory_limit ||
-         std::any_of(inputs.begin(), inputs.end(),
-                     [](const InputFile& input) { return input.error.has_value(); });
+  return hit_memory_limit || std::any_of(inputs.begin(), inputs.end(), [](const InputFile& input) {
+           return input.error.has_value();
+         });
 }
 
 std::uint64_t Trace::lost_events() const {
@@ -110,9 +125,9 @@ std::string_view Trace::metadata_value(std::string_view key) const {
 }
 
 std::uint32_t Trace::lane_of_worker(std::uint32_t worker) const {
-  const auto found = std::lower_bound(
-      lanes.begin(), lanes.end(), worker,
-      [](const Lane& lane, std::uint32_t wanted) { return lane.worker < wanted; });
+  const auto found =
+      std::lower_bound(lanes.begin(), lanes.end(), worker,
+                       [](const Lane& lane, std::uint32_t wanted) { return lane.worker < wanted; });
   return found != lanes.end() && found->worker == worker
              ? static_cast<std::uint32_t>(found - lanes.begin())
              : kNoIndex;
@@ -128,9 +143,9 @@ std::uint32_t Trace::park_at(std::uint32_t lane, std::uint64_t at_ns) const {
 
 std::size_t Trace::bytes() const {
   std::size_t total = names.bytes();
-  total += sum_bytes(polls.start_ns, polls.end_ns, polls.ready_ns, polls.lane, polls.task,
-                     polls.spawn_loc, polls.wake, polls.ready_source, polls.flags,
-                     polls.local_queue);
+  total +=
+      sum_bytes(polls.start_ns, polls.end_ns, polls.ready_ns, polls.lane, polls.task,
+                polls.spawn_loc, polls.wake, polls.ready_source, polls.flags, polls.local_queue);
   total += sum_bytes(parks.start_ns, parks.end_ns, parks.kernel_wait_ns, parks.cpu_start_ns,
                      parks.cpu_end_ns, parks.lane, parks.tid, parks.flags);
   total += sum_bytes(tasks.id, tasks.spawn_ns, tasks.terminate_ns, tasks.busy_ns, tasks.first_ns,

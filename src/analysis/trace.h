@@ -1,7 +1,7 @@
 // A loaded trace as columns: what every question of the engine and every page of the viewer reads.
 // Immutable once Loader::finish() has made it, so any number of threads may read it. Strongest
-// property: nothing in it is guessed; what the records don't say is kUnknownNs or kNoIndex, with the
-// reason beside it. Spec: docs/spec/events.md.
+// property: nothing in it is guessed; what the records don't say is kUnknownNs or kNoIndex, with
+// the reason beside it. Spec: docs/spec/events.md.
 //
 // Memory: about 45 bytes a poll, 20 a wake, 40 a park, 60 a task, 70 a span, 9 a cell of a custom
 // event; Trace::bytes() has the sum. Times are CLOCK_MONOTONIC ns as recorded, durations are ns.
@@ -39,14 +39,14 @@ struct Range {
 
 // How a poll's ready time is known, or why not.
 enum class ReadySource : std::uint8_t {
-  kWake,         // known: the first wake since the previous poll began
-  kWakeInPoll,   // known: woken during the previous poll, so ready when that ended
-  kSpawn,        // inferred: no wake, but the first poll of a task whose spawn was recorded
-  kNoWake,       // missing: no wake was recorded since the previous poll began
-  kFirstSeen,    // missing: the first poll of a task that is older than the trace
-  kNoTask,       // missing: the poll bears no task id
-  kUntracked,    // missing: the task's spawn says that its wakes aren't recorded
-  kEventsLost,   // missing: events were dropped between the wake and the poll
+  kWake,        // known: the first wake since the previous poll began
+  kWakeInPoll,  // known: woken during the previous poll, so ready when that ended
+  kSpawn,       // inferred: no wake, but the first poll of a task whose spawn was recorded
+  kNoWake,      // missing: no wake was recorded since the previous poll began
+  kFirstSeen,   // missing: the first poll of a task that is older than the trace
+  kNoTask,      // missing: the poll bears no task id
+  kUntracked,   // missing: the task's spawn says that its wakes aren't recorded
+  kEventsLost,  // missing: events were dropped between the wake and the poll
 };
 inline constexpr std::size_t kReadySources = 8;
 enum class Coverage : std::uint8_t { kKnown, kInferred, kMissing };
@@ -54,8 +54,9 @@ Coverage coverage_of(ReadySource source);
 // A short phrase for a reader, for instance "no wake was recorded".
 std::string_view describe(ReadySource source);
 
-inline constexpr std::uint8_t kPollOpen = 1;     // still running when the records end; ends there
-inline constexpr std::uint8_t kPollEndLost = 2;  // its end wasn't recorded; ends where the next began
+inline constexpr std::uint8_t kPollOpen = 1;  // still running when the records end; ends there
+inline constexpr std::uint8_t kPollEndLost =
+    2;  // its end wasn't recorded; ends where the next began
 
 // One row a poll, sorted by (lane, start). The position is the poll's index.
 struct Polls {
@@ -98,16 +99,16 @@ struct Parks {
   std::size_t size() const { return start_ns.size(); }
 };
 
-// A worker, or a part of one whose id several threads share (then its polls are packed so that no two
-// of a lane overlap). Slices of a lane are sorted by start and don't overlap.
+// A worker, or a part of one whose id several threads share (then its polls are packed so that no
+// two of a lane overlap). Slices of a lane are sorted by start and don't overlap.
 struct Lane {
   std::uint32_t worker = kUnknownWorker;
-  std::uint32_t part = 0;      // of a shared worker id: 0, 1, ...
-  NameId runtime = kNoName;    // from the metadata
-  std::uint32_t tid = 0;       // the last thread seen; 0: not recorded
-  Range polls;                 // indexes
+  std::uint32_t part = 0;    // of a shared worker id: 0, 1, ...
+  NameId runtime = kNoName;  // from the metadata
+  std::uint32_t tid = 0;     // the last thread seen; 0: not recorded
+  Range polls;               // indexes
   Range parks;
-  std::uint64_t busy_ns = 0;   // inside polls
+  std::uint64_t busy_ns = 0;  // inside polls
   std::uint64_t parked_ns = 0;
 };
 
@@ -120,11 +121,11 @@ struct Tasks {
   Column<std::uint64_t> spawn_ns;      // kUnknownNs: before the trace, or lost
   Column<std::uint64_t> terminate_ns;  // kUnknownNs: none seen
   Column<std::uint64_t> busy_ns;
-  Column<std::uint64_t> first_ns;      // of everything that names it
+  Column<std::uint64_t> first_ns;  // of everything that names it
   Column<std::uint64_t> last_ns;
   Column<NameId> spawn_loc;
-  Column<Range> polls;  // of task_polls
-  Column<Range> wakes;  // of wakes, which is sorted by (woken task, time)
+  Column<Range> polls;               // of task_polls
+  Column<Range> wakes;               // of wakes, which is sorted by (woken task, time)
   Column<std::uint32_t> migrations;  // polls on another worker than the one before
   Column<std::uint8_t> flags;
 
@@ -145,25 +146,25 @@ struct Cell {
   CellType type = CellType::kAbsent;
   std::uint64_t bits = 0;  // of kText: a NameId
   bool is_number() const { return type != CellType::kAbsent && type != CellType::kText; }
-  double number() const;   // NaN if it isn't one
+  double number() const;  // NaN if it isn't one
 };
 struct NamedCell {
   NameId name = kNoName;
   Cell cell;
 };
 
-inline constexpr std::uint8_t kSpanOpen = 1;        // not finished when the records end; ends there
-inline constexpr std::uint8_t kSpanCancelled = 2;   // its exit says: not completed
-inline constexpr std::uint8_t kSpanStartLost = 4;   // an exit without an enter
+inline constexpr std::uint8_t kSpanOpen = 1;       // not finished when the records end; ends there
+inline constexpr std::uint8_t kSpanCancelled = 2;  // its exit says: not completed
+inline constexpr std::uint8_t kSpanStartLost = 4;  // an exit without an enter
 inline constexpr std::uint8_t kSpanEndInferred = 8;  // no close was recorded; ends at its last exit
 
 // One row a span, sorted by start; of all dialects of events.md, single-event spans too.
 struct Spans {
   Column<std::uint64_t> start_ns;
   Column<std::uint64_t> end_ns;
-  Column<std::uint64_t> active_ns;   // on a worker; kUnknownNs: not recorded
-  Column<std::uint64_t> id;          // 0: single-event span without one
-  Column<std::uint32_t> parent;      // index; kNoIndex: none, or not in the trace
+  Column<std::uint64_t> active_ns;  // on a worker; kUnknownNs: not recorded
+  Column<std::uint64_t> id;         // 0: single-event span without one
+  Column<std::uint32_t> parent;     // index; kNoIndex: none, or not in the trace
   Column<NameId> name;
   Column<std::uint32_t> worker;      // at its start; kUnknownWorker
   Column<std::uint32_t> task;        // index, where the record names it or a poll covers its start
@@ -177,7 +178,11 @@ struct Spans {
 // Samples of one gauge, sorted by time.
 struct Series {
   NameId name = kNoName;  // for instance "main: queued", "main: tasks alive"
-  enum class Kind : std::uint8_t { kQueueDepth, kAliveTasks, kResidentBytes } kind = Kind::kQueueDepth;
+  enum class Kind : std::uint8_t {
+    kQueueDepth,
+    kAliveTasks,
+    kResidentBytes
+  } kind = Kind::kQueueDepth;
   NameId runtime = kNoName;
   Column<std::uint64_t> at_ns;
   Column<double> value;
@@ -202,10 +207,10 @@ struct Block {
   BlockKind kind = BlockKind::kCall;
   std::uint32_t tid = 0;
   std::uint32_t task = kNoIndex;
-  std::uint32_t poll = kNoIndex;   // that covers its start, where it can be told
-  NameId call = kNoName;           // kCall
-  std::uint64_t lock = 0;          // kLock: the lock's or strand's identity
-  std::uint32_t owner_tid = 0;     // kLock; 0: unknown
+  std::uint32_t poll = kNoIndex;  // that covers its start, where it can be told
+  NameId call = kNoName;          // kCall
+  std::uint64_t lock = 0;         // kLock: the lock's or strand's identity
+  std::uint32_t owner_tid = 0;    // kLock; 0: unknown
 };
 
 // True for a wait that isn't inside a poll: a handler that waited for its strand, not a thread that
@@ -266,7 +271,7 @@ struct EventTable {
 
 struct InputFile {
   std::string name;
-  std::uint64_t bytes = 0;   // as fed, compressed or not
+  std::uint64_t bytes = 0;  // as fed, compressed or not
   std::uint64_t events = 0;
   std::optional<Error> error;  // why it was not read to its end; what came before was kept
 };
@@ -300,14 +305,14 @@ struct Trace {
   std::vector<TypeCount> by_type;  // most frequent first
 
   std::uint64_t events = 0;
-  std::uint64_t begin_ns = 0;      // of all records of all kinds that bear a time
+  std::uint64_t begin_ns = 0;  // of all records of all kinds that bear a time
   std::uint64_t end_ns = 0;
-  std::uint64_t inversions = 0;    // records of one worker that went back in time within a stream
+  std::uint64_t inversions = 0;  // records of one worker that went back in time within a stream
   std::uint64_t unmatched_poll_ends = 0;  // ends whose start lies before the trace or was lost
-  bool hit_memory_limit = false;   // LoadOptions::max_memory_bytes: the rest was not loaded
+  bool hit_memory_limit = false;          // LoadOptions::max_memory_bytes: the rest was not loaded
 
   std::uint64_t duration_ns() const { return end_ns - begin_ns; }
-  bool is_truncated() const;       // some input has an error, or the memory limit was hit
+  bool is_truncated() const;  // some input has an error, or the memory limit was hit
   std::uint64_t lost_events() const;
   // By the nearest anchor; nullopt without one.
   std::optional<std::uint64_t> realtime_ns(std::uint64_t at_ns) const;
@@ -318,7 +323,7 @@ struct Trace {
   // The poll of the lane that covers `at_ns` (start <= at < end), or kNoIndex. O(log n).
   std::uint32_t poll_at(std::uint32_t lane, std::uint64_t at_ns) const;
   std::uint32_t park_at(std::uint32_t lane, std::uint64_t at_ns) const;
-  std::size_t bytes() const;       // what this holds in memory, about
+  std::size_t bytes() const;  // what this holds in memory, about
 };
 
 }  // namespace dial9::analysis

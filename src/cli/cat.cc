@@ -53,10 +53,9 @@ class LineWriter final : public format::Visitor {
   }
 
   bool on_event(const format::Event& event) override {
-    const bool is_in_range =
-        range_.is_everything() || (event.schema.has_timestamp &&
-                                   event.timestamp_ns >= range_.from_ns &&
-                                   event.timestamp_ns < range_.to_ns);
+    const bool is_in_range = range_.is_everything() ||
+                             (event.schema.has_timestamp && event.timestamp_ns >= range_.from_ns &&
+                              event.timestamp_ns < range_.to_ns);
     if (!is_wanted_[event.schema.index] || !is_in_range) {
       return true;
     }
@@ -123,8 +122,10 @@ int run(const Options& options) {
   if (!options.from.empty() || !options.to.empty()) {
     if (std::any_of(inputs->begin(), inputs->end(),
                     [](const Input& input) { return input.is_stdin; })) {
-      std::fputs("dial9: --from and --to count from the trace's start, which takes two passes; "
-                 "name a file instead of the standard input\n", stderr);
+      std::fputs(
+          "dial9: --from and --to count from the trace's start, which takes two passes; "
+          "name a file instead of the standard input\n",
+          stderr);
       return kUsage;
     }
     const std::uint64_t begin_ns = find_begin(*inputs);
@@ -155,8 +156,9 @@ void add_cat(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand(
       "cat", "Every event as a JSON line: {\"type\", \"at_ns\" (monotonic), \"fields\"}");
   const auto options = std::make_shared<Options>();
-  verb->add_option("PATH", options->paths,
-                   "Trace files, runs, or a directory of runs (its newest); - is the standard input")
+  verb->add_option(
+          "PATH", options->paths,
+          "Trace files, runs, or a directory of runs (its newest); - is the standard input")
       ->required();
   verb->add_option("--type", options->types, "Only events of this type; may be given again")
       ->allow_extra_args(false);

@@ -34,11 +34,9 @@ struct Options {
 analysis::FindingOptions finding_options(const Options& options) {
   analysis::FindingOptions out;
   out.long_poll_floor_ns = parse_duration(options.long_poll).value_or(out.long_poll_floor_ns);
-  out.ready_delay_floor_ns =
-      parse_duration(options.ready_delay).value_or(out.ready_delay_floor_ns);
+  out.ready_delay_floor_ns = parse_duration(options.ready_delay).value_or(out.ready_delay_floor_ns);
   out.blocking_floor_ns = parse_duration(options.blocking).value_or(out.blocking_floor_ns);
-  out.kernel_wait_floor_ns =
-      parse_duration(options.kernel_wait).value_or(out.kernel_wait_floor_ns);
+  out.kernel_wait_floor_ns = parse_duration(options.kernel_wait).value_or(out.kernel_wait_floor_ns);
   out.queue_depth_floor = options.queue_depth;
   out.task_leak_floor = options.task_leak;
   return out;
@@ -99,8 +97,9 @@ int run(const Options& options) {
 void add_diagnose(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("diagnose", "What is wrong in a trace, worst first");
   const auto options = std::make_shared<Options>();
-  verb->add_option("PATH", options->paths,
-                   "Trace files, runs, or a directory of runs (its newest); - is the standard input")
+  verb->add_option(
+          "PATH", options->paths,
+          "Trace files, runs, or a directory of runs (its newest); - is the standard input")
       ->required();
   verb->add_flag("--json", options->is_json, "JSON instead of text");
   verb->add_option("--fail-on", options->fail_on,

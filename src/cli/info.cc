@@ -48,8 +48,8 @@ bool is_truncated(const std::vector<FileResult>& files) {
 }
 
 std::string info_text(const Census& census, const std::vector<FileResult>& files) {
-  std::string out = human_count(census.events()) + " events in " +
-                    human_count(census.streams()) + " streams, " + human_count(files.size()) +
+  std::string out = human_count(census.events()) + " events in " + human_count(census.streams()) +
+                    " streams, " + human_count(files.size()) +
                     (files.size() == 1 ? " file\n" : " files\n");
   if (census.begin_ns() != 0) {
     out += "from      " + time_text(census, census.begin_ns()) + "\n";
@@ -107,15 +107,15 @@ void append_files(std::string& out, const std::vector<FileResult>& files) {
     const Error& error = files[i].result.error();
     out += "{\"message\": ";
     append_json_string(out, error.message);
-    out += ", \"offset\": " +
-           (error.offset == kNoOffset ? "null" : std::to_string(error.offset)) + "}}";
+    out += ", \"offset\": " + (error.offset == kNoOffset ? "null" : std::to_string(error.offset)) +
+           "}}";
   }
   out += "]";
 }
 
 std::string info_json(const Census& census, const std::vector<FileResult>& files) {
-  std::string out = "{\"events\": {\"total\": " + std::to_string(census.events()) +
-                    ", \"by_type\": {";
+  std::string out =
+      "{\"events\": {\"total\": " + std::to_string(census.events()) + ", \"by_type\": {";
   bool is_first = true;
   for (const auto& [name, count] : types_by_count(census)) {
     out += is_first ? "" : ", ";
@@ -129,8 +129,9 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
   const auto end = has_times ? census.realtime_ns(census.end_ns()) : std::nullopt;
   const auto quoted = [](const std::string& text) { return "\"" + text + "\""; };
   out += ", \"time\": {\"begin\": " + (begin ? quoted(iso_time(*begin)) : "null") +
-         ", \"end\": " + (end ? quoted(iso_time(*end)) : "null") + ", \"begin_ns\": " +
-         (has_times ? quoted(std::to_string(census.begin_ns())) : "null") + ", \"duration_ns\": " +
+         ", \"end\": " + (end ? quoted(iso_time(*end)) : "null") +
+         ", \"begin_ns\": " + (has_times ? quoted(std::to_string(census.begin_ns())) : "null") +
+         ", \"duration_ns\": " +
          (has_times ? std::to_string(census.end_ns() - census.begin_ns()) : "null") + "}";
   out += ", \"truncated\": ";
   out += is_truncated(files) ? "true" : "false";
@@ -189,8 +190,9 @@ struct Options {
 void add_info(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("info", "What is in a trace: types, time, metadata, loss");
   const auto options = std::make_shared<Options>();
-  verb->add_option("PATH", options->paths,
-                   "Trace files, runs, or a directory of runs (its newest); - is the standard input")
+  verb->add_option(
+          "PATH", options->paths,
+          "Trace files, runs, or a directory of runs (its newest); - is the standard input")
       ->required();
   verb->add_flag("--json", options->is_json, "JSON instead of text");
   verb->callback([options, &exit_code] { exit_code = run(options->paths, options->is_json); });

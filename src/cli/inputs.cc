@@ -20,10 +20,9 @@ constexpr std::uint64_t kFirstShowNs = 500'000'000;
 constexpr std::uint64_t kShowEveryNs = 100'000'000;
 
 std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(
-          std::chrono::steady_clock::now().time_since_epoch())
-          .count());
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
 }
 
 Result<void> read_stdin(const ByteSink& sink, Progress& progress) {
@@ -110,8 +109,8 @@ Result<void> read_input(const Input& input, const ByteSink& sink, Progress& prog
   if (input.is_stdin) {
     return read_stdin(sink, progress);
   }
-  const Result<std::uint64_t> read = storage::read_file(
-      input.name, [&](std::span<const std::uint8_t> bytes) -> Result<void> {
+  const Result<std::uint64_t> read =
+      storage::read_file(input.name, [&](std::span<const std::uint8_t> bytes) -> Result<void> {
         Result<void> taken = sink(bytes);
         progress.add(bytes.size());
         return taken;
@@ -126,8 +125,7 @@ Result<void> decode_input(const Input& input, format::Visitor& visitor,
                           const std::function<void(const format::Decoder&)>& started,
                           Progress& progress, std::uint64_t& events) {
   format::Decoder decoder(visitor);
-  format::Gunzip gunzip(
-      [&](std::span<const std::uint8_t> bytes) { return decoder.feed(bytes); });
+  format::Gunzip gunzip([&](std::span<const std::uint8_t> bytes) { return decoder.feed(bytes); });
   started(decoder);
   Result<void> result = read_input(
       input, [&](std::span<const std::uint8_t> bytes) { return gunzip.feed(bytes); }, progress);

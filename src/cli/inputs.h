@@ -24,8 +24,8 @@ struct Input {
 // were not taken. Errors: a path that isn't there or holds no trace; - named twice.
 Result<std::vector<Input>> expand_inputs(const std::vector<std::string>& paths);
 
-// One line on stderr, rewritten at most ten times a second and removed at the end; nothing if stderr
-// is no terminal, or before half a second has passed.
+// One line on stderr, rewritten at most ten times a second and removed at the end; nothing if
+// stderr is no terminal, or before half a second has passed.
 class Progress {
  public:
   Progress(const char* what, const std::vector<Input>& inputs);
