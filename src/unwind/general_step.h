@@ -138,15 +138,15 @@ class GeneralStep {
     return true;
   }
 
-  bool load(std::uint64_t address, std::uint64_t& word) {
+  bool load(std::uint64_t address, std::uint64_t& value) {
     if (address % 8 != 0) {
       return stop(StopReason::kImplausibleFrame);
     }
-    return stack_.load(address, word) || stop(StopReason::kUnreadable);
+    return stack_.load(address, value) || stop(StopReason::kUnreadable);
   }
 
-  static bool load_for_expression(void* self, std::uint64_t address, std::uint64_t& word) {
-    return address % 8 == 0 && static_cast<Stack*>(self)->load(address, word);
+  static bool load_for_expression(void* self, std::uint64_t address, std::uint64_t& value) {
+    return address % 8 == 0 && static_cast<Stack*>(self)->load(address, value);
   }
 
   bool value_of(const ExpressionSpan& span, const Registers& registers, bool has_cfa,

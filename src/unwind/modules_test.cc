@@ -170,8 +170,8 @@ void sample(int, siginfo_t*, void* context) {
   }
 }
 
-// What deadlocks unwinders that call libgcc or the loader in a handler: sampling threads that throw,
-// allocate and load, all at once. This test ends, or times out.
+// What deadlocks unwinders that call libgcc or the loader in a handler: sampling threads that
+// throw, allocate and load, all at once. This test ends, or times out.
 TEST(Modules, LoadingThrowingAndAllocatingUnderSamplesComesToItsEnd) {
   prepare();
   struct sigaction action {};

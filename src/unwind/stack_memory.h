@@ -26,13 +26,16 @@ class LiveStack {
     trusted_bytes_ = trusted_.high > sp + 8 ? trusted_.high - sp - 8 : 0;
   }
 
-  // `address` is a multiple of 8.
+  // The word at `address`, a multiple of 8; false if it isn't readable.
   bool load(std::uint64_t address, std::uint64_t& word) {
     if (address - trusted_.low <= trusted_bytes_ && trusted_bytes_ != 0) {
       word = Arch::load_word(address);
       return true;
     }
-    return load_guarded(address, word);
+    std::uint64_t copied = 0;  // `word` itself stays in a register: its address goes nowhere
+    const bool is_readable = load_guarded(address, copied);
+    word = copied;
+    return is_readable;
   }
 
  private:

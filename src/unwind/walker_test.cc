@@ -20,11 +20,8 @@ struct FakeStack {
   void enter(std::uint64_t) {}
   bool load(std::uint64_t address, std::uint64_t& word) const {
     const auto found = words.find(address);
-    if (found == words.end()) {
-      return false;
-    }
-    word = found->second;
-    return true;
+    word = found == words.end() ? 0 : found->second;
+    return found != words.end();
   }
 };
 
