@@ -1,6 +1,6 @@
-// What a handler of Boost.Asio costs: bare (this file built without tracking), with the hooks and no
-// recording, and recorded. Beside each, in the same process, the read of the clock that every event
-// needs. Built twice: asio_bench_bare and asio_bench_tracked.
+// What a handler of Boost.Asio costs: bare (this file built without tracking), with the hooks and
+// no recording, and recorded. Beside each, in the same process, the read of the clock that every
+// event needs. Built twice: asio_bench_bare and asio_bench_tracked.
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 
@@ -75,9 +75,9 @@ void handlers(benchmark::State& state, bool is_on) {
     io.restart();
     recording.drain(state);
   }
-  state.counters["ns_per_handler"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * kHandlers * 1e-9,
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_handler"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * kHandlers * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.counters["dropped"] = static_cast<double>(recording.dropped());
 }
 
@@ -105,9 +105,9 @@ void round_trips(benchmark::State& state, bool is_on) {
     io.restart();
     recording.drain(state);
   }
-  state.counters["ns_per_round_trip"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * kRoundTrips * 1e-9,
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_round_trip"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * kRoundTrips * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.counters["dropped"] = static_cast<double>(recording.dropped());
 }
 
@@ -122,7 +122,8 @@ void clock_read(benchmark::State& state) {
 }
 
 BENCHMARK(clock_read);
-BENCHMARK_CAPTURE(handlers, off, false)->Name(kIsTracked ? "asio_handler/off" : "asio_handler/bare");
+BENCHMARK_CAPTURE(handlers, off, false)
+    ->Name(kIsTracked ? "asio_handler/off" : "asio_handler/bare");
 BENCHMARK_CAPTURE(round_trips, off, false)
     ->Name(kIsTracked ? "asio_round_trip/off" : "asio_round_trip/bare");
 #if defined(DIAL9_ASIO_TRACKING)

@@ -1,6 +1,7 @@
-// dial9 for Asio programs: names for tasks and contexts, tasks for callback code, run(), and the traced
-// executor. For Boost.Asio; for standalone Asio with DIAL9_ASIO_STANDALONE (or ASIO_STANDALONE) defined
-// before. Strongest property: each call behaves as the Asio call that it stands for, recording or not.
+// dial9 for Asio programs: names for tasks and contexts, tasks for callback code, run(), and the
+// traced executor. For Boost.Asio; for standalone Asio with DIAL9_ASIO_STANDALONE (or
+// ASIO_STANDALONE) defined before. Strongest property: each call behaves as the Asio call that it
+// stands for, recording or not.
 //
 //   dial9::asio::name_context(io, "http");
 //   dial9::asio::co_spawn(io, "session", session(std::move(socket)), boost::asio::detached);
@@ -15,43 +16,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "dial9/internal/asio_seam.h"
-
-#if defined(DIAL9_ASIO_STANDALONE) || (defined(ASIO_STANDALONE) && !defined(BOOST_ASIO_HPP))
-#include <asio/awaitable.hpp>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
-#include <asio/execution.hpp>
-#include <asio/execution_context.hpp>
-#include <asio/io_context.hpp>
-#define DIAL9_ASIO_NAMESPACE ::asio
-#define DIAL9_ASIO_INLINE standalone_asio
-#if defined(ASIO_HAS_CO_AWAIT)
-#define DIAL9_ASIO_HAS_CO_AWAIT 1
-#endif
-#else
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/execution.hpp>
-#include <boost/asio/execution_context.hpp>
-#include <boost/asio/io_context.hpp>
-#define DIAL9_ASIO_NAMESPACE ::boost::asio
-#define DIAL9_ASIO_INLINE boost_asio
-#if defined(BOOST_ASIO_HAS_CO_AWAIT)
-#define DIAL9_ASIO_HAS_CO_AWAIT 1
-#endif
-#endif
-
-#if defined(DIAL9_ASIO_HAS_CO_AWAIT)
 #include "dial9/internal/asio_co_spawn.h"
-#endif
 #include "dial9/internal/asio_executor.h"
+#include "dial9/internal/asio_namespace.h"
+#include "dial9/internal/asio_seam.h"
 
 namespace dial9::asio {
 inline namespace DIAL9_ASIO_INLINE {
-
-namespace net = DIAL9_ASIO_NAMESPACE;
 
 // Tells when its context goes, so that another at the same address isn't taken for it.
 class ContextWatch : public net::execution_context::service {
@@ -68,21 +39,23 @@ class ContextWatch : public net::execution_context::service {
 };
 
 // Names the runtime that the context's workers, polls and queue belong to (`runtime.{name}` in the
-// trace). Before or after its first handler; the name is copied (63 bytes). Contexts without a name are
-// called after DIAL9_RUNTIME_NAME or "main", "main-2", ... in the order of their first handlers; if a
-// program makes and destroys such contexts, one that takes the address of another continues its name.
+// trace). Before or after its first handler; the name is copied (63 bytes). Contexts without a name
+// are called after DIAL9_RUNTIME_NAME or "main", "main-2", ... in the order of their first
+// handlers; if a program makes and destroys such contexts, one that takes the address of another
+// continues its name.
 template <class Context>
 void name_context(Context& context, const char* name) {
-  static_assert(std::is_base_of<net::execution_context, Context>::value,
-                "dial9: name_context takes an execution context, such as io_context or thread_pool");
+  static_assert(
+      std::is_base_of<net::execution_context, Context>::value,
+      "dial9: name_context takes an execution context, such as io_context or thread_pool");
   if (!net::has_service<ContextWatch>(context)) net::use_service<ContextWatch>(context);
   hooks::name_context(&static_cast<net::execution_context&>(context), name);
 }
 
-// A task of callback code: what is started while a task_scope of it lives belongs to it, and what that
-// starts, and so on, across sockets, timers, strands and threads. Recorded as spawned when made and as
-// terminated when destroyed; keep it in what the callbacks share, such as a connection object. Movable.
-// Any thread. Cost: an event each; the name is looked up by its text.
+// A task of callback code: what is started while a task_scope of it lives belongs to it, and what
+// that starts, and so on, across sockets, timers, strands and threads. Recorded as spawned when
+// made and as terminated when destroyed; keep it in what the callbacks share, such as a connection
+// object. Movable. Any thread. Cost: an event each; the name is looked up by its text.
 class task {
  public:
   explicit task(const char* name) noexcept : guard_(hooks::spawn(name, 0)) {}
@@ -108,10 +81,11 @@ class task_scope {
   runtime::CurrentTask current_;
 };
 
-// io.run(), with this thread shown as a worker of the context from the start: its first park is in the
-// trace too, before its first handler. Where the library's own definitions of epoll_wait and friends
-// aren't linked in (sanitizer builds), it asks for ready handlers without waiting before each wait, so
-// that the wait is seen: one more epoll_wait(0) an idle turn. Returns, throws and stops as io.run().
+// io.run(), with this thread shown as a worker of the context from the start: its first park is in
+// the trace too, before its first handler. Where the library's own definitions of epoll_wait and
+// friends aren't linked in (sanitizer builds), it asks for ready handlers without waiting before
+// each wait, so that the wait is seen: one more epoll_wait(0) an idle turn. Returns, throws and
+// stops as io.run().
 inline std::size_t run(net::io_context& io) {
   runtime::enter_worker(hooks::runtime_of_context(&static_cast<net::execution_context&>(io)));
 #if defined(DIAL9_ASIO_TRACKING)

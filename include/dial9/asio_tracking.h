@@ -1,6 +1,7 @@
-// What Asio includes as its custom handler tracking: the thin inline half of the hooks, for Boost.Asio
-// and standalone Asio alike. Strongest property: with recording off a handler costs a few nanoseconds
-// and behaves the same; on, nothing here locks, allocates or throws, whatever Asio calls it under.
+// What Asio includes as its custom handler tracking: the thin inline half of the hooks, for
+// Boost.Asio and standalone Asio alike. Strongest property: with recording off a handler costs a
+// few nanoseconds and behaves the same; on, nothing here locks, allocates or throws, whatever Asio
+// calls it under.
 //
 // Never included by hand: link dial9::asio_tracking PUBLIC, which defines everything for every
 // translation unit of a program. The hooks make Asio's operations larger, so code built with and
@@ -33,13 +34,13 @@ struct OpSite;
 struct TrackedOp {
   runtime::TaskRef task;
   void* context = nullptr;
-  void* object = nullptr;       // socket, timer, strand: the implementation's address
+  void* object = nullptr;  // socket, timer, strand: the implementation's address
   const OpSite* site = nullptr;
   std::uint64_t created_ns = 0;
-  std::uint64_t ready_ns = 0;   // 0: not known (yet)
+  std::uint64_t ready_ns = 0;  // 0: not known (yet)
   std::uint32_t fd = 0;
   std::uint16_t flags = 0;
-  std::uint16_t runtime = 0;    // of the context; 0: not looked up
+  std::uint16_t runtime = 0;  // of the context; 0: not looked up
 
  protected:
   ~TrackedOp() = default;
@@ -98,8 +99,9 @@ inline bool is_aborted(const First& first, const Rest&...) noexcept {
   return error_value(first, 0) == 125;  // ECANCELED, which is operation_aborted
 }
 
-// Lives while an operation completes: covers its handler, an exception out of it, and an operation that
-// is destroyed without being run. Copies what it needs, since the operation's memory goes first.
+// Lives while an operation completes: covers its handler, an exception out of it, and an operation
+// that is destroyed without being run. Copies what it needs, since the operation's memory goes
+// first.
 class Completion {
  public:
   // NOLINTNEXTLINE: what a handler that never begins doesn't need is left unset.
@@ -163,7 +165,8 @@ class Location {
 };
 
 template <class Context>
-inline void operation(Context&, const char*, void* object, std::uintmax_t, const char* name) noexcept {
+inline void operation(Context&, const char*, void* object, std::uintmax_t,
+                      const char* name) noexcept {
   object_operation(object, name);
 }
 template <class Context>

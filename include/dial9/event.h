@@ -1,13 +1,13 @@
-// Declare an event type in one line, record it in one call. Strongest property: recording costs about
-// one clock read; off, one relaxed load and a branch. No lock, no system call, no allocation, no wait.
+// Declare an event type in one line, record it in one call. Strongest property: recording costs
+// about one clock read; off, one relaxed load and a branch. No lock, no system call, no allocation,
+// no wait.
 //
 //   DIAL9_EVENT(OrderPlaced, (std::uint64_t, order_id), (dial9::bytes_u64, size),
 //               (dial9::interned, tier), (dial9::optional<std::uint32_t>, coupon));
 //   dial9::record(OrderPlaced{17, 4096, "gold", {}});
 //
-// Field types: the integers, bool, float, double, enums, dial9::text, interned, bytes, stack_frames,
-// callchain, optional<T> of each, and annotated<T, unit, kind> (internal/fields.h). Another type
-// doesn't compile. Spec: docs/spec/recorder.md, "Events".
+// Field types: internal/fields.h; another type doesn't compile.
+// Spec: docs/spec/recorder.md, "Events".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,10 +30,10 @@ namespace dial9 {
 // before expensive work for the fields.
 inline bool is_recording() noexcept { return internal::recording_epoch() != 0; }
 
-// Records `event` with the time of now. Dropped and counted where it can't be kept (RecorderLossEvent);
-// nothing at all while off. Any thread, any context: signal handlers (an event inside another one's
-// record call is counted as `nested`), destructors of thread_locals, after main. In the child of a
-// fork: nothing. Cost: bench/record.
+// Records `event` with the time of now. Dropped and counted where it can't be kept
+// (RecorderLossEvent); nothing at all while off. Any thread, any context: signal handlers (an event
+// inside another one's record call is counted as `nested`), destructors of thread_locals, after
+// main. In the child of a fork: nothing. Cost: bench/record.
 template <class E>
 inline void record(const E& event) noexcept {
   const std::uint32_t epoch = internal::recording_epoch();
@@ -43,9 +43,9 @@ inline void record(const E& event) noexcept {
 
 namespace internal {
 
-// The same with the caller's CLOCK_MONOTONIC stamp: a second event of one moment (no clock read), or
-// one in the past (a reset frame goes before it). Stamp 0, what record_stamped() returns for a dropped
-// event: now.
+// The same with the caller's CLOCK_MONOTONIC stamp: a second event of one moment (no clock read),
+// or one in the past (a reset frame goes before it). Stamp 0, what record_stamped() returns for a
+// dropped event: now.
 template <class E>
 inline void record_at(const E& event, std::uint64_t timestamp_ns) noexcept {
   const std::uint32_t epoch = recording_epoch();

@@ -1,6 +1,6 @@
-// The recorder of this process: start it, ask how it is, stop it. Strongest property: whatever fails
-// (disk, directory, limits) costs data, never the host: no exception leaves these calls, no call blocks
-// beyond its stated deadline, and memory and disk stay inside the options' budgets.
+// The recorder of this process: start it, ask how it is, stop it. Strongest property: whatever
+// fails (disk, directory, limits) costs data, never the host: no exception leaves these calls, no
+// call blocks beyond its stated deadline, and memory and disk stay inside the options' budgets.
 // Spec: docs/spec/recorder.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -46,11 +46,11 @@ struct RecorderOptions {
   std::uint64_t segment_bytes = 0;
   // And at this age, on the monotonic clock. At least 10 ms.
   std::chrono::nanoseconds rotation_period = std::chrono::seconds(60);
-  // What one thread may hold before the collector has drained it; above, bursts only while a quarter
-  // of the arena is free.
+  // What one thread may hold before the collector has drained it; above, bursts only while a
+  // quarter of the arena is free.
   std::uint32_t thread_bytes = 64 << 10;
-  // All thread buffers together, in chunks of 16 KiB. At least 64 KiB; on a disk at most a quarter of
-  // the budget, in which their file counts.
+  // All thread buffers together, in chunks of 16 KiB. At least 64 KiB; on a disk at most a quarter
+  // of the budget, in which their file counts.
   std::uint64_t arena_bytes = std::uint64_t{16} << 20;
   ClockChoice clock = ClockChoice::kAuto;
   // Record nothing until enable().
@@ -60,7 +60,8 @@ struct RecorderOptions {
   std::string service_name;  // empty: the program's name
   // Into every segment's metadata, after the recorder's own keys.
   std::vector<std::pair<std::string, std::string>> metadata;
-  // What goes wrong and right again, one line each, rarely; on the collector's thread. Empty: stderr.
+  // What goes wrong and right again, one line each, rarely; on the collector's thread. Empty:
+  // stderr.
   std::function<void(const std::string&)> on_message;
 
   static RecorderOptions disk(std::string directory_) {
@@ -84,17 +85,17 @@ struct LossCount {
 struct RecorderStatus {
   static constexpr std::uint64_t not_known = ~std::uint64_t{0};
   bool is_recording = false;
-  std::string reason;          // why not; or what is degraded
-  std::string directory;       // of this run; empty: memory
-  std::string clock;           // "tsc" or "kernel", and why
+  std::string reason;                // why not; or what is degraded
+  std::string directory;             // of this run; empty: memory
+  std::string clock;                 // "tsc" or "kernel", and why
   std::uint64_t events_written = 0;  // in segments
   std::uint64_t events_dropped = 0;
   std::vector<LossCount> dropped_by_cause;  // only causes that occurred
   std::uint64_t bytes_written = 0;
-  std::uint64_t bytes_on_disk = 0;   // in the budget: all runs of the directory, or the ring
+  std::uint64_t bytes_on_disk = 0;  // in the budget: all runs of the directory, or the ring
   std::uint64_t segments_sealed = 0;
   std::uint64_t segments_evicted = 0;
-  double events_per_second = 0;      // over the last second or so
+  double events_per_second = 0;  // over the last second or so
   double bytes_per_second = 0;
   std::uint64_t last_event_age_ns = not_known;
   std::uint64_t chunks_in_use = 0;
@@ -103,8 +104,8 @@ struct RecorderStatus {
 };
 
 struct StopResult {
-  bool is_complete = true;        // everything recorded before the call is in sealed segments
-  std::string unfinished;         // what isn't, if not
+  bool is_complete = true;  // everything recorded before the call is in sealed segments
+  std::string unfinished;   // what isn't, if not
   std::uint64_t events_written = 0;
   std::uint64_t events_dropped = 0;
 };
@@ -126,8 +127,8 @@ class Recorder {
   Recorder(Recorder&&) noexcept;
   Recorder& operator=(Recorder&&) noexcept;
 
-  // Starts recording. Fails (an inert handle and the reason) if a recorder runs in this process, if the
-  // directory is locked by another, can't be made, or an option is out of range.
+  // Starts recording. Fails (an inert handle and the reason) if a recorder runs in this process, if
+  // the directory is locked by another, can't be made, or an option is out of range.
   static std::pair<Recorder, Status> start(const RecorderOptions& options) noexcept;
 
   bool is_running() const noexcept;
@@ -154,13 +155,14 @@ class Recorder {
 
 // What recorder_from_env() made of the environment.
 struct EnvRecorder {
-  Recorder recorder;                  // inert unless DIAL9_ENABLED
+  Recorder recorder;  // inert unless DIAL9_ENABLED
   Status status;
-  std::vector<std::string> messages;  // each names a variable: not understood, unknown, not built in
+  std::vector<std::string>
+      messages;  // each names a variable: not understood, unknown, not built in
 };
 
-// Starts a recorder as the DIAL9_ variables say (docs/spec/events.md, "Environment"). Messages also go
-// to stderr unless DIAL9_QUIET. Link dial9_session.
+// Starts a recorder as the DIAL9_ variables say (docs/spec/events.md, "Environment"). Messages also
+// go to stderr unless DIAL9_QUIET. Link dial9_session.
 EnvRecorder recorder_from_env() noexcept;
 
 }  // namespace dial9

@@ -1,12 +1,12 @@
 // The core seam: what a runtime integration (Asio, a coroutine library, a thread pool) tells the
-// recorder: workers, tasks, polls, wakes, parks. Strongest property: one implementation and one set of
-// thread-locals a process, so that two copies of an integration header in two shared objects still
-// feed one recorder; while nothing is recorded a call is a load and a branch, besides task identity,
-// which goes on so that a recording turned on later knows who is who.
+// recorder: workers, tasks, polls, wakes, parks. Strongest property: one implementation and one set
+// of thread-locals a process, so that two copies of an integration header in two shared objects
+// still feed one recorder; while nothing is recorded a call is a load and a branch, besides task
+// identity, which goes on so that a recording turned on later knows who is who.
 //
-// All calls are noexcept and may come from any thread. Warm, none locks, allocates or makes a system
-// call (park() and unpark() read the thread's CPU time from the kernel). From a signal handler only
-// what says so. Spec: docs/spec/events.md, "Runtime", and docs/spec/events_ours.md.
+// All calls are noexcept and may come from any thread. Warm, none locks, allocates or makes a
+// system call (park() and unpark() read the thread's CPU time from the kernel). From a signal
+// handler only what says so. Spec: docs/spec/events.md, "Runtime", and docs/spec/events_ours.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,12 +30,13 @@ inline constexpr std::uint32_t kMaxWorkers = 4096;
 // Kernel files (/proc/self/task/TID/schedstat) kept open at most, one a worker, all CLOEXEC.
 inline constexpr std::uint32_t kMaxSchedFiles = 64;
 
-// A place in the source or a task's name, interned once: `static dial9::runtime::Place p{"file.cc:12"};`
+// A place in the source or a task's name, interned once: `static dial9::runtime::Place
+// p{"file.cc:12"};`
 using Place = dial9::Symbol;
 
-// A Place for a name that isn't a literal: the same pointer for the same text, for ever. Takes a lock
-// when the text is new to the thread; at most 4,096 names of at most 200 bytes, then the Place of
-// "(too many names)".
+// A Place for a name that isn't a literal: the same pointer for the same text, for ever. Takes a
+// lock when the text is new to the thread; at most 4,096 names of at most 200 bytes, then the Place
+// of "(too many names)".
 Place* intern_place(const char* text, std::size_t size) noexcept;
 
 // What an operation hands on to the work it starts: the task it belongs to, and the task's place.
@@ -52,15 +53,16 @@ extern __thread runtime::TaskRef t_task __attribute__((tls_model("initial-exec")
 
 namespace dial9::runtime {
 
-// --- Runtimes and workers ---------------------------------------------------------------------------
-// Registers a runtime under `name` (copied, at most 63 bytes; a second runtime of the same name becomes
-// "name-2"). Takes a lock. The id is never reused. 0: there are kMaxRuntimes already.
+// --- Runtimes and workers
+// --------------------------------------------------------------------------- Registers a runtime
+// under `name` (copied, at most 63 bytes; a second runtime of the same name becomes "name-2").
+// Takes a lock. The id is never reused. 0: there are kMaxRuntimes already.
 RuntimeId register_runtime(const char* name) noexcept;
 // Another name, for the metadata and RuntimeMetricsEvents from now on.
 void rename_runtime(RuntimeId, const char* name) noexcept;
 // Binds the calling thread to the runtime as a worker; idempotent, and cheap if the thread's last
-// runtime is this one. The worker id becomes free when the thread ends and is then given to the next
-// thread of the same runtime. kUnknownWorker for runtime 0.
+// runtime is this one. The worker id becomes free when the thread ends and is then given to the
+// next thread of the same runtime. kUnknownWorker for runtime 0.
 WorkerId enter_worker(RuntimeId) noexcept;
 // The worker that this thread was last bound as; kUnknownWorker if never.
 WorkerId current_worker() noexcept;
@@ -68,8 +70,9 @@ WorkerId current_worker() noexcept;
 std::uint32_t current_tid() noexcept;
 RuntimeId current_runtime() noexcept;
 
-// --- Tasks ------------------------------------------------------------------------------------------
-// From 1, dense, handed to threads in blocks; unique in the process.
+// --- Tasks
+// ------------------------------------------------------------------------------------------ From
+// 1, dense, handed to threads in blocks; unique in the process.
 TaskId new_task_id() noexcept;
 // A new task, with its TaskSpawnEvent; counted in alive_tasks of the runtime (0: in none's).
 TaskId task_spawn(Place& place, RuntimeId = 0) noexcept;
@@ -101,8 +104,9 @@ class CurrentTask {
   TaskRef before_;
 };
 
-// --- Polls ------------------------------------------------------------------------------------------
-// One poll on a thread's stack: the caller keeps it, in nesting order, from poll_start to poll_end.
+// --- Polls
+// ------------------------------------------------------------------------------------------ One
+// poll on a thread's stack: the caller keeps it, in nesting order, from poll_start to poll_end.
 struct Poll {
   TaskRef task;    // of this poll
   TaskRef before;  // the thread's current task outside it
@@ -120,19 +124,21 @@ struct Poll {
   } state = State::kOff;
 };
 
-// A handler or resume of `task` begins on this thread, as a worker of `runtime`. Inside another poll of
-// the same task nothing is recorded; inside one of another task that one ends here and begins anew at
-// the end of this one, so that every nanosecond belongs to one poll. Returns the stamp, 0 if off.
+// A handler or resume of `task` begins on this thread, as a worker of `runtime`. Inside another
+// poll of the same task nothing is recorded; inside one of another task that one ends here and
+// begins anew at the end of this one, so that every nanosecond belongs to one poll. Returns the
+// stamp, 0 if off.
 std::uint64_t poll_start(Poll&, RuntimeId runtime, TaskRef task) noexcept;
-// For work that may be a scheduler's own (a strand's turn): recorded like the above at its end, unless
-// a poll begins inside; then it's no poll at all.
+// For work that may be a scheduler's own (a strand's turn): recorded like the above at its end,
+// unless a poll begins inside; then it's no poll at all.
 std::uint64_t poll_start_deferred(Poll&, RuntimeId runtime, TaskRef task) noexcept;
 // A deferred poll that turned out to be a task's: records its start, with its own stamp.
 void poll_confirm(Poll&) noexcept;
 // It ends, also by an exception. Returns the stamp, 0 if none was taken.
 std::uint64_t poll_end(Poll&) noexcept;
 // The work of this thread goes on as another task, which the one so far woke: where one coroutine
-// resumes another directly. Inside a poll it ends here and begins anew as the other's, at one stamp.
+// resumes another directly. Inside a poll it ends here and begins anew as the other's, at one
+// stamp.
 void switch_task(TaskRef task) noexcept;
 // True inside a poll that is being recorded. Any context.
 bool is_in_poll() noexcept;
@@ -151,33 +157,37 @@ class PollScope {
   Poll poll_;
 };
 
-// --- Waits ------------------------------------------------------------------------------------------
-// This worker's thread goes to wait in the kernel, and runs again. Only outside a poll, only on a bound
-// thread; else nothing. park() reads the thread's CPU time (0.5 us, while the worker is idle anyway);
-// one cycle in DIAL9_SCHED_WAIT_SAMPLE_RATE reads the kernel's run-queue wait at both ends (1 us each),
-// the other events carry no sched_wait. A poll that starts on a parked worker unparks it. errno is kept.
+// --- Waits
+// ------------------------------------------------------------------------------------------ This
+// worker's thread goes to wait in the kernel, and runs again. Only outside a poll, only on a bound
+// thread; else nothing. park() reads the thread's CPU time (0.5 us, while the worker is idle
+// anyway); one cycle in DIAL9_SCHED_WAIT_SAMPLE_RATE reads the kernel's run-queue wait at both ends
+// (1 us each), the other events carry no sched_wait. A poll that starts on a parked worker unparks
+// it. errno is kept.
 bool park() noexcept;  // true if now parked
 void unpark() noexcept;
 
-// A call of `duration_ns` that blocked this thread inside a poll; stamp = start. Nothing if shorter than
-// the floor. Also from signal handlers.
+// A call of `duration_ns` that blocked this thread inside a poll; stamp = start. Nothing if shorter
+// than the floor. Also from signal handlers.
 void blocking_call(Place& call, std::uint64_t start_ns, std::uint64_t duration_ns) noexcept;
 // A wait for a lock or a strand; owner_tid 0: unknown. Nothing if shorter than the floor.
 void lock_wait(TaskId waiter, std::uint64_t lock, std::uint32_t owner_tid, std::uint64_t start_ns,
                std::uint64_t duration_ns) noexcept;
-// The floors: 1 ms for blocking calls, 100 us for locks and strands, unless set otherwise. Any thread.
+// The floors: 1 ms for blocking calls, 100 us for locks and strands, unless set otherwise. Any
+// thread.
 inline constexpr std::uint64_t kDefaultBlockingFloorNs = 1'000'000;
 inline constexpr std::uint64_t kDefaultLockFloorNs = 100'000;
 void set_wait_floors(std::uint64_t blocking_floor_ns, std::uint64_t lock_floor_ns) noexcept;
 
-// --- Queues -----------------------------------------------------------------------------------------
-// Both at once: the task became ready now, by work that went into the runtime's queue. Returns a stamp
-// of about now. A task that queues more work in its own poll shares the last stamp of its thread (plus
+// --- Queues
+// ----------------------------------------------------------------------------------------- Both at
+// once: the task became ready now, by work that went into the runtime's queue. Returns a stamp of
+// about now. A task that queues more work in its own poll shares the last stamp of its thread (plus
 // 1 ns), which saves a clock read: such a wake counts from the end of the poll anyway.
 std::uint64_t work_queued(RuntimeId, TaskId woken) noexcept;
-// Work became ready to run, and was taken to run (or thrown away). Plain per-thread counters, summed by
-// the collector into RuntimeMetricsEvents; count also while recording is off, so that the depth is
-// right when it is turned on.
+// Work became ready to run, and was taken to run (or thrown away). Plain per-thread counters,
+// summed by the collector into RuntimeMetricsEvents; count also while recording is off, so that the
+// depth is right when it is turned on.
 void queue_pushed(RuntimeId) noexcept;
 void queue_popped(RuntimeId) noexcept;
 

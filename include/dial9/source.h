@@ -12,17 +12,18 @@
 
 namespace dial9 {
 
-// Calls `sample` every `period` (at least 1 ms) on the collector's thread while recording is enabled;
-// it records with dial9::record. A call that throws, or takes longer than a tenth of the period, counts
-// as a failure in RecorderStatus::source_failures; after 10 failures in a row the period doubles, up to
-// 64 times. Sources belong to the process: one added before start() is used by every later recorder.
-// Any thread; not from inside a callback. `name` must be unique (letters, digits, '_', '.').
+// Calls `sample` every `period` (at least 1 ms) on the collector's thread while recording is
+// enabled; it records with dial9::record. A call that throws, or takes longer than a tenth of the
+// period, counts as a failure in RecorderStatus::source_failures; after 10 failures in a row the
+// period doubles, up to 64 times. Sources belong to the process: one added before start() is used
+// by every later recorder. Any thread; not from inside a callback. `name` must be unique (letters,
+// digits, '_', '.').
 Status add_source(const std::string& name, std::chrono::nanoseconds period,
                   std::function<void()> sample) noexcept;
 
-// Records a ProcessResourceUsageEvent (CPU time, memory, faults, context switches) every `period` while
-// the host records, less often while it idles. Link dial9_session. Fails where the platform has no such
-// numbers, or if it was called before.
+// Records a ProcessResourceUsageEvent (CPU time, memory, faults, context switches) every `period`
+// while the host records, less often while it idles. Link dial9_session. Fails where the platform
+// has no such numbers, or if it was called before.
 Status add_process_usage(std::chrono::nanoseconds period = std::chrono::milliseconds(100)) noexcept;
 
 // After return the callback isn't running and won't run again. False: no such source.

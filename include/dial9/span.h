@@ -1,11 +1,12 @@
-// Spans: one enter event, one exit event, with the time that the work was active and idle between them.
-// Strongest property: exactly one enter and one exit a span, however often its coroutine is suspended
-// and on however many threads it runs; work that was cancelled or threw exits with completed = false.
+// Spans: one enter event, one exit event, with the time that the work was active and idle between
+// them. Strongest property: exactly one enter and one exit a span, however often its coroutine is
+// suspended and on however many threads it runs; work that was cancelled or threw exits with
+// completed = false.
 //
-//   DIAL9_SPAN(Checkout, "checkout", DIAL9_FIELDS((std::uint64_t, order_id), (dial9::interned, tier)),
+//   DIAL9_SPAN(Checkout, "checkout", DIAL9_FIELDS((std::uint64_t, order_id)),
 //              DIAL9_FIELDS((std::uint32_t, http_status)));
 //   {
-//     dial9::span<Checkout> span({17, "gold"});
+//     dial9::span<Checkout> span({17});
 //     ...                            // co_await as you like
 //     span.late.http_status = 200;   // written with the exit; absent if never set
 //   }
@@ -23,32 +24,33 @@
 #define DIAL9_FIELDS(...) (~, __VA_ARGS__)
 #define DIAL9_NO_FIELDS (~)
 
-// Declares a kind of span at namespace scope: its C++ name, the name that readers show (a literal), the
-// fields of its enter event, and those that may be set until its exit. The last two may be left out.
+// Declares a kind of span at namespace scope: its C++ name, the name that readers show (a literal),
+// the fields of its enter event, and those that may be set until its exit. The last two may be left
+// out.
 #define DIAL9_SPAN(...) DIAL9_PP_SPAN(__VA_ARGS__, DIAL9_NO_FIELDS, DIAL9_NO_FIELDS, ~)
 
-#define DIAL9_PP_SPAN(kind, shown_name, fields, late, ...)                        \
-  struct kind {                                                                   \
-    struct Fields {                                                               \
-      DIAL9_PP_MEMBERS_OF(DIAL9_PP_FIELD, DIAL9_PP_DESCRIBE, fields)              \
-    };                                                                            \
-    struct Late {                                                                 \
-      DIAL9_PP_MEMBERS_OF(DIAL9_PP_LATE_FIELD, DIAL9_PP_LATE_DESCRIBE, late)      \
-    };                                                                            \
-    struct Enter {                                                                \
-      static constexpr const char* text() {                                       \
-        return "SpanEnter:" __FILE__ ":" DIAL9_PP_TEXT(__LINE__) ":0";            \
-      }                                                                           \
-    };                                                                            \
-    struct Exit {                                                                 \
-      static constexpr const char* text() {                                       \
-        return "SpanExit:" __FILE__ ":" DIAL9_PP_TEXT(__LINE__) ":0";             \
-      }                                                                           \
-    };                                                                            \
-    static ::dial9::Symbol& dial9_span_name() {                                   \
-      static ::dial9::Symbol name{shown_name};                                    \
-      return name;                                                                \
-    }                                                                             \
+#define DIAL9_PP_SPAN(kind, shown_name, fields, late, ...)                   \
+  struct kind {                                                              \
+    struct Fields {                                                          \
+      DIAL9_PP_MEMBERS_OF(DIAL9_PP_FIELD, DIAL9_PP_DESCRIBE, fields)         \
+    };                                                                       \
+    struct Late {                                                            \
+      DIAL9_PP_MEMBERS_OF(DIAL9_PP_LATE_FIELD, DIAL9_PP_LATE_DESCRIBE, late) \
+    };                                                                       \
+    struct Enter {                                                           \
+      static constexpr const char* text() {                                  \
+        return "SpanEnter:" __FILE__ ":" DIAL9_PP_TEXT(__LINE__) ":0";       \
+      }                                                                      \
+    };                                                                       \
+    struct Exit {                                                            \
+      static constexpr const char* text() {                                  \
+        return "SpanExit:" __FILE__ ":" DIAL9_PP_TEXT(__LINE__) ":0";        \
+      }                                                                      \
+    };                                                                       \
+    static ::dial9::Symbol& dial9_span_name() {                              \
+      static ::dial9::Symbol name{shown_name};                               \
+      return name;                                                           \
+    }                                                                        \
   }
 
 namespace dial9 {
@@ -62,9 +64,9 @@ struct span_parent {
 inline span_parent current_span() noexcept { return {internal::span_current()}; }
 
 // One span, open from construction to destruction. Its time is active while its thread, or the task
-// that it was made in, runs; idle while that task is suspended. Neither copied nor moved: it lives where
-// the work lives (a coroutine's frame, a scope, an object of the task). It ends in the task that it
-// began in, or once that task runs no more. Inert if recording was off at its construction.
+// that it was made in, runs; idle while that task is suspended. Neither copied nor moved: it lives
+// where the work lives (a coroutine's frame, a scope, an object of the task). It ends in the task
+// that it began in, or once that task runs no more. Inert if recording was off at its construction.
 // Cost: two events; nothing but a load and a branch while off (bench/span).
 template <class Kind>
 class span {
@@ -90,8 +92,8 @@ class span {
  private:
   void begin(const Fields& fields, span_parent parent) noexcept {
     if (!internal::span_link(core_, parent.id)) return;
-    using Enter = internal::JoinedEvent<typename Kind::Enter, internal::SpanHead, internal::SpanName,
-                                        Fields>;
+    using Enter =
+        internal::JoinedEvent<typename Kind::Enter, internal::SpanHead, internal::SpanName, Fields>;
     const std::uint64_t ns = internal::record_stamped(
         Enter{internal::span_head(core_), {Kind::dial9_span_name()}, fields});
     if (ns == 0) {

@@ -1,5 +1,5 @@
-// A small open-addressed table from a context's address to its runtime. A forgotten context leaves its
-// slot's key at kGone, so that look-ups go on past it, until a new context takes the slot.
+// A small open-addressed table from a context's address to its runtime. A forgotten context leaves
+// its slot's key at kGone, so that look-ups go on past it, until a new context takes the slot.
 // SPDX-License-Identifier: Apache-2.0
 #include "asio/contexts.h"
 

@@ -1,11 +1,12 @@
-// The link guard: makes the linker refuse a program in which some object uses Asio without the tracking
-// that others have. The file's name is the message, since linkers print the name of the object.
+// The link guard: makes the linker refuse a program in which some object uses Asio without the
+// tracking that others have. The file's name is the message, since linkers print the name of the
+// object.
 //
-// With dial9::asio_tracking, Asio's thread_info_base bears another name (a definition on the command
-// line). So only an object built without it defines the symbols below, as every object does that
-// includes Asio; here they are thread-local, and no linker merges a thread-local definition with
-// another. The other way round, tracked objects refer to the last symbol, which only this library has.
-// Spec: docs/guide/asio.md, "Mixing".
+// With dial9::asio_tracking, Asio's thread_info_base bears another name (a definition on the
+// command line). So only an object built without it defines the symbols below, as every object does
+// that includes Asio; here they are thread-local, and no linker merges a thread-local definition
+// with another. The other way round, tracked objects refer to the last symbol, which only this
+// library has. Spec: docs/guide/asio.md, "Mixing".
 // SPDX-License-Identifier: Apache-2.0
 extern "C" {
 

@@ -1,6 +1,6 @@
 // The out-of-line half of the Asio hooks: turns operations into tasks, wakes and polls of the core
-// seam. An operation belongs to the task that started it; one that nobody's task started begins a task
-// of its own. Where Asio doesn't say when an operation became ready, no wake is recorded.
+// seam. An operation belongs to the task that started it; one that nobody's task started begins a
+// task of its own. Where Asio doesn't say when an operation became ready, no wake is recorded.
 // Spec: docs/spec/events_ours.md, "Asio".
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
@@ -16,7 +16,7 @@ namespace dial9::asio::hooks {
 
 // What a thread is in, from the hooks' side.
 struct ThreadHooks {
-  Completion* top;         // innermost completion that has begun
+  Completion* top;  // innermost completion that has begun
   Location* location;
   bool after_strand_push;  // a strand got work just now: its turn may be queued next
 
@@ -67,15 +67,16 @@ runtime::Place* place_of(const OpSite& site) noexcept {
 std::uint64_t realtime_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 bool is_near(std::uint64_t a, std::uint64_t b) noexcept {
   return (a > b ? a - b : b - a) < kMaxClockDistanceNs;
 }
 
-// The expiry is the first field of a timer's implementation, in ticks of its clock: nanoseconds of the
-// monotonic or of the real-time clock are told apart by their distance from now.
+// The expiry is the first field of a timer's implementation, in ticks of its clock: nanoseconds of
+// the monotonic or of the real-time clock are told apart by their distance from now.
 std::uint64_t expiry_ns(const void* timer, std::uint64_t now) noexcept {
   std::uint64_t ticks;
   std::memcpy(&ticks, timer, sizeof ticks);
@@ -159,8 +160,8 @@ void note_strand_wait(const TrackedOp& op) noexcept {
   ObjectNote holder;
   if (op.created_ns == 0 || !g_strands.get(op.object, &holder)) return;
   if (holder.who == op.task.id || holder.when_ns <= op.created_ns) return;
-  runtime::lock_wait(op.task.id, reinterpret_cast<std::uintptr_t>(op.object), holder.tid, op.created_ns,
-                     holder.when_ns - op.created_ns);
+  runtime::lock_wait(op.task.id, reinterpret_cast<std::uintptr_t>(op.object), holder.tid,
+                     op.created_ns, holder.when_ns - op.created_ns);
 }
 
 void pop(const TrackedOp& op) noexcept {
@@ -169,8 +170,8 @@ void pop(const TrackedOp& op) noexcept {
 
 }  // namespace
 
-void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t native, const char* name,
-                bool is_timer_known) noexcept {
+void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
+                const char* name, bool is_timer_known) noexcept {
   op.object = object;
   op.site = find_op_site(type, name);
   op.runtime = static_cast<std::uint16_t>(runtime_of_context(op.context));
@@ -235,7 +236,9 @@ void descriptor_registered(std::uintptr_t fd, std::uintptr_t registration) noexc
   map_registration(registration, fd < kMaxFd ? static_cast<std::uint32_t>(fd) : kNoFd);
 }
 
-void descriptor_deregistered(std::uintptr_t registration) noexcept { unmap_registration(registration); }
+void descriptor_deregistered(std::uintptr_t registration) noexcept {
+  unmap_registration(registration);
+}
 
 void descriptor_ready(std::uintptr_t registration, unsigned events) noexcept {
   if (!is_recording()) return;
@@ -246,8 +249,8 @@ void descriptor_ready(std::uintptr_t registration, unsigned events) noexcept {
             runtime::now_ns());
 }
 
-// Under the descriptor's mutex. The first result that isn't "not yet" is the operation's; from here it
-// goes to the queue. A connect reports nothing before it is done, so its tries say nothing.
+// Under the descriptor's mutex. The first result that isn't "not yet" is the operation's; from here
+// it goes to the queue. A connect reports nothing before it is done, so its tries say nothing.
 void descriptor_tried(TrackedOp& op, const char* name, int error) noexcept {
   constexpr int kWouldBlock = 11;
   if (op.site == nullptr || error == kWouldBlock || (op.flags & kIsAttempted) != 0) return;

@@ -18,7 +18,9 @@ constinit std::mutex g_mutex;
 constinit runtime::Place g_other_place{"asio operation"};
 constinit const OpSite g_other{"", "", OpKind::kOther, false, &g_other_place};
 
-bool contains(const char* text, const char* part) noexcept { return std::strstr(text, part) != nullptr; }
+bool contains(const char* text, const char* part) noexcept {
+  return std::strstr(text, part) != nullptr;
+}
 
 const OpSite* probe(std::uint32_t* slot, const char* type, const char* name) noexcept {
   for (;; *slot = (*slot + 1) % kSiteSlots) {
@@ -38,7 +40,8 @@ OpKind classify(const char* type, const char* name) noexcept {
       std::strcmp(type, "system_executor") == 0) {
     return OpKind::kPosted;
   }
-  if (std::strcmp(type, "socket") != 0 && std::strcmp(type, "descriptor") != 0) return OpKind::kOther;
+  if (std::strcmp(type, "socket") != 0 && std::strcmp(type, "descriptor") != 0)
+    return OpKind::kOther;
   if (contains(name, "receive") || contains(name, "read") || contains(name, "accept")) {
     return OpKind::kRead;
   }

@@ -1,6 +1,6 @@
-// The kinds of Asio operations, by the two literals that Asio describes each with. Strongest property:
-// a pair of literals is read once; from then on it is found by their addresses.
-// Spec: docs/spec/events_ours.md, "Asio".
+// The kinds of Asio operations, by the two literals that Asio describes each with. Strongest
+// property: a pair of literals is read once; from then on it is found by their addresses. Spec:
+// docs/spec/events_ours.md, "Asio".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,12 +13,13 @@ namespace dial9::asio::hooks {
 // Says how an operation becomes ready.
 enum class OpKind : std::uint8_t {
   kPosted,  // at its creation: post, defer, dispatch, execute
-  kStrand,  // the same, on a strand; the kinds up to here have recorded their wake by their creation
+  kStrand,  // the same, on a strand; the kinds up to here have recorded their wake by their
+            // creation
   kRead,    // when its descriptor becomes readable
   kWrite,   // writable
   kAnyEvent,
-  kTimer,   // at its expiry
-  kOther,   // not known: a resolver's answer, a signal, a channel
+  kTimer,  // at its expiry
+  kOther,  // not known: a resolver's answer, a signal, a channel
 };
 
 struct OpSite {
@@ -36,7 +37,8 @@ extern std::atomic<const OpSite*> g_site_slots[kSiteSlots];
 const OpSite* add_op_site(const char* type, const char* name) noexcept;  // or finds it off its slot
 
 inline std::uint32_t site_slot(const char* type, const char* name) noexcept {
-  const auto mixed = reinterpret_cast<std::uintptr_t>(name) * 31 + reinterpret_cast<std::uintptr_t>(type);
+  const auto mixed =
+      reinterpret_cast<std::uintptr_t>(name) * 31 + reinterpret_cast<std::uintptr_t>(type);
   return static_cast<std::uint32_t>((mixed * 0x9E37'79B9'7F4A'7C15) >> 32) % kSiteSlots;
 }
 

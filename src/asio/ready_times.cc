@@ -34,7 +34,8 @@ std::atomic<std::uint64_t>* set_of(std::uintptr_t registration) noexcept {
 void map_registration(std::uintptr_t registration, std::uint32_t fd) noexcept {
   std::atomic<std::uint64_t>* ways = set_of(registration);
   const std::uint64_t key = key_of(registration);
-  std::uint32_t way = static_cast<std::uint32_t>(registration >> 8) % kWays;  // given up if none is free
+  std::uint32_t way =
+      static_cast<std::uint32_t>(registration >> 8) % kWays;  // given up if none is free
   for (std::uint32_t i = 0; i < kWays; ++i) {
     const std::uint64_t word = ways[i].load(std::memory_order_relaxed);
     if ((word & ~kFdMask) == key) {
@@ -63,7 +64,8 @@ std::uint32_t fd_of_registration(std::uintptr_t registration) noexcept {
   const std::atomic<std::uint64_t>* ways = set_of(registration);
   for (std::uint32_t i = 0; i < kWays; ++i) {
     const std::uint64_t word = ways[i].load(std::memory_order_relaxed);
-    if ((word & ~kFdMask) == key_of(registration)) return static_cast<std::uint32_t>(word & kFdMask);
+    if ((word & ~kFdMask) == key_of(registration))
+      return static_cast<std::uint32_t>(word & kFdMask);
   }
   return kNoFd;
 }
@@ -102,14 +104,16 @@ void ObjectNotes::set(const void* object, const ObjectNote& note) noexcept {
   const std::uintptr_t before = load(slot.object);
   std::uintptr_t expected = before;
   constexpr std::uintptr_t kBusy = 1;
-  if (before == kBusy || !std::atomic_ref(slot.object)
-                              .compare_exchange_strong(expected, kBusy, std::memory_order_acquire)) {
+  if (before == kBusy ||
+      !std::atomic_ref(slot.object)
+           .compare_exchange_strong(expected, kBusy, std::memory_order_acquire)) {
     return;
   }
   std::atomic_ref(slot.when_ns).store(note.when_ns, std::memory_order_release);
   std::atomic_ref(slot.who).store(note.who, std::memory_order_release);
   std::atomic_ref(slot.tid).store(note.tid, std::memory_order_release);
-  std::atomic_ref(slot.object).store(reinterpret_cast<std::uintptr_t>(object), std::memory_order_release);
+  std::atomic_ref(slot.object)
+      .store(reinterpret_cast<std::uintptr_t>(object), std::memory_order_release);
 }
 
 bool ObjectNotes::get(const void* object, ObjectNote* note) const noexcept {

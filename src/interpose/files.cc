@@ -13,8 +13,8 @@ DIAL9_INTERPOSE(kBlocks, -1, nullptr, ssize_t, read, (int fd, void* bytes, size_
                 (fd, bytes, count))
 DIAL9_INTERPOSE(kBlocks, -1, nullptr, ssize_t, pread, (int fd, void* bytes, size_t count, off_t at),
                 (fd, bytes, count, at))
-DIAL9_INTERPOSE(kBlocks, -1, nullptr, ssize_t, pread64, (int fd, void* bytes, size_t count, off64_t at),
-                (fd, bytes, count, at))
+DIAL9_INTERPOSE(kBlocks, -1, nullptr, ssize_t, pread64,
+                (int fd, void* bytes, size_t count, off64_t at), (fd, bytes, count, at))
 DIAL9_INTERPOSE(kBlocks, -1, nullptr, ssize_t, readv, (int fd, const iovec* parts, int count),
                 (fd, parts, count))
 DIAL9_INTERPOSE(kBlocks, -1, nullptr, ssize_t, write, (int fd, const void* bytes, size_t count),

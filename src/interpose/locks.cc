@@ -1,5 +1,5 @@
-// Contended mutexes inside a poll. A lock that is free costs a trylock, as the lock itself would; only
-// one that isn't is timed. Outside polls the real function runs at once.
+// Contended mutexes inside a poll. A lock that is free costs a trylock, as the lock itself would;
+// only one that isn't is timed. Outside polls the real function runs at once.
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
 
@@ -28,8 +28,8 @@ std::uint32_t owner_of(const pthread_mutex_t& mutex) noexcept {
   const std::uint64_t start_ns = runtime::now_ns();
   const int result = real(mutex);
   const int saved_errno = errno;
-  runtime::lock_wait(runtime::polled_task(), reinterpret_cast<std::uintptr_t>(mutex), owner, start_ns,
-                     runtime::now_ns() - start_ns);
+  runtime::lock_wait(runtime::polled_task(), reinterpret_cast<std::uintptr_t>(mutex), owner,
+                     start_ns, runtime::now_ns() - start_ns);
   errno = saved_errno;
   return result;
 }

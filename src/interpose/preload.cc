@@ -1,8 +1,8 @@
-// The library for LD_PRELOAD: records a program that knows nothing of dial9, as the DIAL9_ variables
-// say. Its threads become workers of one runtime when they first wait for events or conditions, so
-// their parks and kernel waits show; handlers don't, since nobody names them. Off unless DIAL9_ENABLED.
-// A child of a fork records nothing; a program that it executes starts a recording of its own.
-// Guide: docs/guide/asio.md, "Programs that can't be rebuilt".
+// The library for LD_PRELOAD: records a program that knows nothing of dial9, as the DIAL9_
+// variables say. Its threads become workers of one runtime when they first wait for events or
+// conditions, so their parks and kernel waits show; handlers don't, since nobody names them. Off
+// unless DIAL9_ENABLED. A child of a fork records nothing; a program that it executes starts a
+// recording of its own. Guide: docs/guide/asio.md, "Programs that can't be rebuilt".
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 

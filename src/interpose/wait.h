@@ -1,7 +1,7 @@
-// What every interposed function is made of: the real function, found at first use, and a Wait around
-// the call. Strongest property: the call behaves as without us: errno, return value, cancellation and
-// exceptions pass through, and outside a worker's park or poll it costs a load and a branch.
-// Spec: docs/spec/events_ours.md, "Blocking calls".
+// What every interposed function is made of: the real function, found at first use, and a Wait
+// around the call. Strongest property: the call behaves as without us: errno, return value,
+// cancellation and exceptions pass through, and outside a worker's park or poll it costs a load and
+// a branch. Spec: docs/spec/events_ours.md, "Blocking calls".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -45,7 +45,8 @@ class Real {
   const char* version_;
 };
 
-// Where 0 isn't a runtime: threads that wait become workers of it by themselves (the preloaded library).
+// Where 0 isn't a runtime: threads that wait become workers of it by themselves (the preloaded
+// library).
 extern std::atomic<runtime::RuntimeId> g_auto_runtime;
 
 // A call that may wait. Inside a poll it becomes a BlockingCallEvent if it was long; outside one, a
@@ -76,17 +77,17 @@ class Wait {
 
 }  // namespace dial9::interpose
 
-// Defines libc's function `name` with a Wait around the real one; `failure` is returned where there is
-// none (a static program).
-#define DIAL9_INTERPOSE(kind, failure, version, result, name, parameters, arguments)             \
-  extern "C" __attribute__((visibility("default"))) result name parameters {                     \
-    static constinit ::dial9::interpose::Real<result(*) parameters> real(#name, version);        \
-    static constinit ::dial9::runtime::Place place{#name};                                       \
-    const auto function = real.get();                                                            \
-    if (function == nullptr) {                                                                   \
-      errno = ENOSYS;                                                                            \
-      return failure;                                                                            \
-    }                                                                                            \
-    const ::dial9::interpose::Wait wait(place, ::dial9::interpose::Wait::Kind::kind);            \
-    return function arguments;                                                                   \
+// Defines libc's function `name` with a Wait around the real one; `failure` is returned where there
+// is none (a static program).
+#define DIAL9_INTERPOSE(kind, failure, version, result, name, parameters, arguments)      \
+  extern "C" __attribute__((visibility("default"))) result name parameters {              \
+    static constinit ::dial9::interpose::Real<result(*) parameters> real(#name, version); \
+    static constinit ::dial9::runtime::Place place{#name};                                \
+    const auto function = real.get();                                                     \
+    if (function == nullptr) {                                                            \
+      errno = ENOSYS;                                                                     \
+      return failure;                                                                     \
+    }                                                                                     \
+    const ::dial9::interpose::Wait wait(place, ::dial9::interpose::Wait::Kind::kind);     \
+    return function arguments;                                                            \
   }

@@ -12,18 +12,18 @@
 #include "interpose/wait.h"
 
 // A zero timeout asks, it doesn't wait.
-#define DIAL9_INTERPOSE_TIMED(is_wait, result, name, parameters, arguments)                      \
-  extern "C" __attribute__((visibility("default"))) result name parameters {                     \
-    static constinit ::dial9::interpose::Real<result(*) parameters> real(#name);                 \
-    static constinit ::dial9::runtime::Place place{#name};                                       \
-    const auto function = real.get();                                                            \
-    if (function == nullptr) {                                                                   \
-      errno = ENOSYS;                                                                            \
-      return -1;                                                                                 \
-    }                                                                                            \
-    if (!(is_wait)) return function arguments;                                                   \
-    const ::dial9::interpose::Wait wait(place, ::dial9::interpose::Wait::Kind::kParks);          \
-    return function arguments;                                                                   \
+#define DIAL9_INTERPOSE_TIMED(is_wait, result, name, parameters, arguments)             \
+  extern "C" __attribute__((visibility("default"))) result name parameters {            \
+    static constinit ::dial9::interpose::Real<result(*) parameters> real(#name);        \
+    static constinit ::dial9::runtime::Place place{#name};                              \
+    const auto function = real.get();                                                   \
+    if (function == nullptr) {                                                          \
+      errno = ENOSYS;                                                                   \
+      return -1;                                                                        \
+    }                                                                                   \
+    if (!(is_wait)) return function arguments;                                          \
+    const ::dial9::interpose::Wait wait(place, ::dial9::interpose::Wait::Kind::kParks); \
+    return function arguments;                                                          \
   }
 
 DIAL9_INTERPOSE_TIMED(timeout != 0, int, epoll_wait,
@@ -34,10 +34,12 @@ DIAL9_INTERPOSE_TIMED(timeout != 0, int, epoll_pwait,
                       (fd, events, count, timeout, mask))
 DIAL9_INTERPOSE_TIMED(timeout != 0, int, poll, (pollfd * fds, nfds_t count, int timeout),
                       (fds, count, timeout))
-DIAL9_INTERPOSE_TIMED(timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_nsec != 0, int, ppoll,
+DIAL9_INTERPOSE_TIMED(timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_nsec != 0, int,
+                      ppoll,
                       (pollfd * fds, nfds_t count, const timespec* timeout, const sigset_t* mask),
                       (fds, count, timeout, mask))
-DIAL9_INTERPOSE_TIMED(timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_usec != 0, int, select,
+DIAL9_INTERPOSE_TIMED(timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_usec != 0, int,
+                      select,
                       (int count, fd_set* reads, fd_set* writes, fd_set* errors, timeval* timeout),
                       (count, reads, writes, errors, timeout))
 
@@ -49,7 +51,8 @@ DIAL9_INTERPOSE(kParks, ENOSYS, DIAL9_COND_VERSION, int, pthread_cond_timedwait,
                 (pthread_cond_t * cond, pthread_mutex_t* mutex, const timespec* until),
                 (cond, mutex, until))
 DIAL9_INTERPOSE(kParks, ENOSYS, nullptr, int, pthread_cond_clockwait,
-                (pthread_cond_t * cond, pthread_mutex_t* mutex, clockid_t clock, const timespec* until),
+                (pthread_cond_t * cond, pthread_mutex_t* mutex, clockid_t clock,
+                 const timespec* until),
                 (cond, mutex, clock, until))
 
 DIAL9_INTERPOSE(kBlocks, -1, nullptr, int, nanosleep, (const timespec* time, timespec* left),
@@ -60,8 +63,8 @@ DIAL9_INTERPOSE(kBlocks, ENOSYS, nullptr, int, clock_nanosleep,
 DIAL9_INTERPOSE(kBlocks, -1, nullptr, int, usleep, (useconds_t us), (us))
 DIAL9_INTERPOSE(kBlocks, seconds, nullptr, unsigned, sleep, (unsigned seconds), (seconds))
 DIAL9_INTERPOSE(kBlocks, -1, nullptr, int, sem_wait, (sem_t * semaphore), (semaphore))
-DIAL9_INTERPOSE(kBlocks, -1, nullptr, int, sem_timedwait, (sem_t * semaphore, const timespec* until),
-                (semaphore, until))
+DIAL9_INTERPOSE(kBlocks, -1, nullptr, int, sem_timedwait,
+                (sem_t * semaphore, const timespec* until), (semaphore, until))
 DIAL9_INTERPOSE(kBlocks, ENOSYS, nullptr, int, pthread_join, (pthread_t thread, void** result),
                 (thread, result))
 DIAL9_INTERPOSE(kBlocks, -1, nullptr, pid_t, waitpid, (pid_t child, int* status, int options),

@@ -1,5 +1,5 @@
-// The collector's part: sums the threads' counters into RuntimeMetricsEvents, and reads the kernel's
-// account of every worker, so that run-queue wait shows for workers that never park too.
+// The collector's part: sums the threads' counters into RuntimeMetricsEvents, and reads the
+// kernel's account of every worker, so that run-queue wait shows for workers that never park too.
 // Spec: docs/spec/events_ours.md.
 // SPDX-License-Identifier: Apache-2.0
 #include "dial9/internal/runtime_events.h"
@@ -66,7 +66,8 @@ bool collect_metrics(std::uint64_t now_ns) noexcept {
     const std::uint32_t alive = difference(totals.spawned, totals.terminated);
     const bool is_same = depth == runtime.last_depth && alive == runtime.last_alive;
     is_quiet = is_quiet && is_same;
-    if (is_same && runtime.last_metrics_ns != 0 && now_ns - runtime.last_metrics_ns < kRepeatNs) continue;
+    if (is_same && runtime.last_metrics_ns != 0 && now_ns - runtime.last_metrics_ns < kRepeatNs)
+      continue;
     runtime.last_metrics_ns = now_ns;
     runtime.last_depth = depth;
     runtime.last_alive = alive;
@@ -79,7 +80,8 @@ bool collect_metrics(std::uint64_t now_ns) noexcept {
 bool collect_thread(ThreadRecord& thread) noexcept {
   const std::uint32_t worker = thread.worker.load(std::memory_order_relaxed);
   SchedReading reading;
-  if (worker == kNoWorker || !sched_read(thread.sched_file, thread.tid, true, &reading)) return true;
+  if (worker == kNoWorker || !sched_read(thread.sched_file, thread.tid, true, &reading))
+    return true;
   const SchedReading last = thread.last_reading;
   const bool has_last = thread.has_reading;
   thread.last_reading = reading;
@@ -91,7 +93,8 @@ bool collect_thread(ThreadRecord& thread) noexcept {
   return false;
 }
 
-// A thread that ends or begins meanwhile waits for at most one reading: the mutex is taken for each.
+// A thread that ends or begins meanwhile waits for at most one reading: the mutex is taken for
+// each.
 bool collect_sched() noexcept {
   bool is_quiet = true;
   for (std::uint32_t skip = 0; skip < kMaxThreadsARound; ++skip) {

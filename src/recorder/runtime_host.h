@@ -1,7 +1,7 @@
-// What the recorder does for the runtimes (include/dial9/runtime.h): the collector's periodic samples,
-// the metadata that names workers, and the end of a recording. Strongest property: every kernel file
-// that the seam keeps is closed by runtime_release(), whatever threads do at that moment.
-// Spec: docs/spec/events_ours.md.
+// What the recorder does for the runtimes (include/dial9/runtime.h): the collector's periodic
+// samples, the metadata that names workers, and the end of a recording. Strongest property: every
+// kernel file that the seam keeps is closed by runtime_release(), whatever threads do at that
+// moment. Spec: docs/spec/events_ours.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace dial9::internal {
 
-// Collector's thread, while recording is enabled, every 10 ms where it can: RuntimeMetricsEvents, and
-// every 100 ms a WorkerSchedEvent for each worker. Records nothing that hasn't changed for less than a
-// second. Returns true where the collector need not come back for 100 ms: nothing moved.
+// Collector's thread, while recording is enabled, every 10 ms where it can: RuntimeMetricsEvents,
+// and every 100 ms a WorkerSchedEvent for each worker. Records nothing that hasn't changed for less
+// than a second. Returns true where the collector need not come back for 100 ms: nothing moved.
 bool runtime_collect(std::uint64_t now_ns) noexcept;
 
 // Changes whenever runtime_metadata() would. Any thread.

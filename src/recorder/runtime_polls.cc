@@ -203,9 +203,11 @@ std::uint64_t work_queued(RuntimeId runtime, TaskId woken) noexcept {
   }
   const Poll* poll = t.poll;
   if (poll == nullptr || poll->task.id != woken || poll->state != Poll::State::kOpen) {
-    return record_stamped(internal::WakeEventEvent{polled_task(), woken, target_of(kUnknownWorker)});
+    return record_stamped(
+        internal::WakeEventEvent{polled_task(), woken, target_of(kUnknownWorker)});
   }
-  const std::uint64_t last_ns = t_buffer.base_ns > poll->start_ns ? t_buffer.base_ns : poll->start_ns;
+  const std::uint64_t last_ns =
+      t_buffer.base_ns > poll->start_ns ? t_buffer.base_ns : poll->start_ns;
   record_at(internal::WakeEventEvent{woken, woken, target_of(kUnknownWorker)}, last_ns + 1);
   return last_ns + 1;
 }

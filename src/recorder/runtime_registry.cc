@@ -1,5 +1,6 @@
-// Runtimes, workers and threads: the cold paths of the seam. A thread comes here when it first works
-// for a runtime and when it ends; everything else finds what it needs through its ThreadState.
+// Runtimes, workers and threads: the cold paths of the seam. A thread comes here when it first
+// works for a runtime and when it ends; everything else finds what it needs through its
+// ThreadState.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <new>
@@ -40,7 +41,8 @@ void* allocate_for_ever(std::size_t size) noexcept {
   constexpr std::size_t kSlabBytes = 64 << 10;
   size = (size + 63) / 64 * 64;
   if (left < size) {
-    void* slab = mmap(nullptr, kSlabBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* slab =
+        mmap(nullptr, kSlabBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (slab == MAP_FAILED) return nullptr;
     at = static_cast<char*>(slab);
     left = kSlabBytes;
@@ -103,8 +105,8 @@ void on_thread_exit(void*) noexcept {
   release_thread(*record);
 }
 
-// The other threads are gone, perhaps in the middle of a change: all starts anew, and nothing of the
-// parent's is reused but the runtimes' names.
+// The other threads are gone, perhaps in the middle of a change: all starts anew, and nothing of
+// the parent's is reused but the runtimes' names.
 void after_fork_in_child() noexcept {
   sched_close_after_fork();
   ThreadState& t = t_state;
@@ -120,9 +122,9 @@ void after_fork_in_child() noexcept {
   const std::uint32_t count = g_registry.runtime_count.load(std::memory_order_relaxed);
   for (std::uint32_t id = 1; id <= count; ++id) {
     g_registry.runtimes[id].bindings = nullptr;
-    for (auto* counter : {&g_registry.runtimes[id].gone.pushed, &g_registry.runtimes[id].gone.popped,
-                          &g_registry.runtimes[id].gone.spawned,
-                          &g_registry.runtimes[id].gone.terminated}) {
+    for (auto* counter :
+         {&g_registry.runtimes[id].gone.pushed, &g_registry.runtimes[id].gone.popped,
+          &g_registry.runtimes[id].gone.spawned, &g_registry.runtimes[id].gone.terminated}) {
       counter->store(0, std::memory_order_relaxed);
     }
   }
@@ -284,10 +286,12 @@ std::vector<std::pair<std::string, std::string>> runtime_metadata() {
       workers += std::to_string(worker);
     }
     if (workers.empty()) continue;
-    entries.emplace_back("runtime." + std::string(g_registry.runtimes[id].name), std::move(workers));
+    entries.emplace_back("runtime." + std::string(g_registry.runtimes[id].name),
+                         std::move(workers));
   }
-  entries.emplace_back("sched.wait_sample_rate",
-                       std::to_string(g_registry.sched_wait_sample_rate.load(std::memory_order_relaxed)));
+  entries.emplace_back(
+      "sched.wait_sample_rate",
+      std::to_string(g_registry.sched_wait_sample_rate.load(std::memory_order_relaxed)));
   return entries;
 }
 

@@ -1,6 +1,6 @@
-// The state behind the core seam: what a thread keeps, and what all share. Strongest property: nothing
-// here has a constructor or destructor to run, so the seam works before main, in thread_local
-// destructors and after main.
+// The state behind the core seam: what a thread keeps, and what all share. Strongest property:
+// nothing here has a constructor or destructor to run, so the seam works before main, in
+// thread_local destructors and after main.
 //
 //   ThreadState (TLS) ─► ThreadRecord ─► Binding ─► Binding ...   one a (thread, runtime)
 //                        tid, sched file     │ counters, worker id
@@ -25,8 +25,8 @@ inline constexpr std::uint32_t kNoWorker = ~std::uint32_t{0};
 inline constexpr std::uint32_t kMaxBindings = 1 << 14;  // with their threads, about 2 MiB at most
 inline constexpr std::size_t kRuntimeNameBytes = 64;
 
-// Written by one thread with plain stores, summed by the collector: pairs of counters whose second is
-// never ahead of the first for a reader that reads the second first (release and acquire).
+// Written by one thread with plain stores, summed by the collector: pairs of counters whose second
+// is never ahead of the first for a reader that reads the second first (release and acquire).
 struct Counters {
   std::atomic<std::uint64_t> pushed{0};
   std::atomic<std::uint64_t> popped{0};
@@ -48,9 +48,9 @@ static_assert(sizeof(Binding) == 64);
 struct ThreadRecord {
   std::uint32_t tid = 0;
   SchedFileRef sched_file;
-  Binding* bindings = nullptr;          // written by the thread, under the mutex
+  Binding* bindings = nullptr;                   // written by the thread, under the mutex
   std::atomic<std::uint32_t> worker{kNoWorker};  // the last bound one, for the collector
-  ThreadRecord* next = nullptr;         // all records, or the free list; guarded by the mutex
+  ThreadRecord* next = nullptr;  // all records, or the free list; guarded by the mutex
   // The collector's.
   SchedReading last_reading;
   bool has_reading = false;
@@ -77,7 +77,7 @@ extern __thread ThreadState t_state __attribute__((tls_model("initial-exec")));
 struct Runtime {
   char name[kRuntimeNameBytes] = {};
   runtime::Place* place = nullptr;
-  Counters gone;      // of bindings whose threads ended, and of threads that got no binding
+  Counters gone;  // of bindings whose threads ended, and of threads that got no binding
   Binding* bindings = nullptr;
   // The collector's.
   std::uint64_t last_metrics_ns = 0;

@@ -112,7 +112,9 @@ TEST(Runtime, APollOfAnotherTaskInsideAPollPausesIt) {
   const RuntimeId id = register_runtime("pause");
   {
     const PollScope outer(id, {7, &g_a});
-    { const PollScope inner(id, {8, &g_b}); }
+    {
+      const PollScope inner(id, {8, &g_b});
+    }
   }
   const Trace trace = recorder.read();
   EXPECT_EQ(trace.numbers("PollStartEvent", "task_id"), (std::vector<std::uint64_t>{7, 8, 7}));
@@ -130,8 +132,12 @@ TEST(Runtime, ADeferredPollWithAPollInsideIsNone) {
   const RuntimeId id = register_runtime("defer");
   Poll turn;
   poll_start_deferred(turn, id, {7, &g_a});
-  { const PollScope inner(id, {8, &g_b}); }
-  { const PollScope inner(id, {9, &g_b}); }
+  {
+    const PollScope inner(id, {8, &g_b});
+  }
+  {
+    const PollScope inner(id, {9, &g_b});
+  }
   poll_end(turn);
   const Trace trace = recorder.read();
   EXPECT_EQ(trace.numbers("PollStartEvent", "task_id"), (std::vector<std::uint64_t>{8, 9}));
@@ -187,7 +193,9 @@ TEST(Runtime, APollOnAParkedWorkerUnparksIt) {
   const RuntimeId id = register_runtime("unpark");
   enter_worker(id);
   ASSERT_TRUE(park());
-  { const PollScope poll(id, {7, &g_a}); }
+  {
+    const PollScope poll(id, {7, &g_a});
+  }
   const Trace trace = recorder.read();
   ASSERT_EQ(trace.count("WorkerUnparkEvent"), 1U);
   EXPECT_LE(trace.stamps("WorkerUnparkEvent")[0], trace.stamps("PollStartEvent")[0]);
@@ -282,8 +290,10 @@ TEST(RuntimeMetrics, ABusyWorkerThatNeverParksShowsItsKernelWait) {
   while (wait_ns < 1'000'000 || run_ns == 0) {
     runtime_collect(later(100'000'000));
     const Trace trace = recorder.read();
-    for (std::uint64_t ns : trace.numbers("WorkerSchedEvent", "wait_ns")) wait_ns = std::max(wait_ns, ns);
-    for (std::uint64_t ns : trace.numbers("WorkerSchedEvent", "run_ns")) run_ns = std::max(run_ns, ns);
+    for (std::uint64_t ns : trace.numbers("WorkerSchedEvent", "wait_ns"))
+      wait_ns = std::max(wait_ns, ns);
+    for (std::uint64_t ns : trace.numbers("WorkerSchedEvent", "run_ns"))
+      run_ns = std::max(run_ns, ns);
     std::this_thread::yield();
   }
   is_done = true;

@@ -1,7 +1,8 @@
-// Parks, blocking calls and lock waits. At a park, when the worker has nothing to do, its CPU time is
-// read from the kernel's clock for it. A sampled cycle also reads the kernel's account at both ends, so
-// that its sched_wait is exactly what the thread waited for a CPU after this wake-up: nothing that
-// happened while it ran is in it. (The account's own CPU time lags by up to a tick, so it isn't used.)
+// Parks, blocking calls and lock waits. At a park, when the worker has nothing to do, its CPU time
+// is read from the kernel's clock for it. A sampled cycle also reads the kernel's account at both
+// ends, so that its sched_wait is exactly what the thread waited for a CPU after this wake-up:
+// nothing that happened while it ran is in it. (The account's own CPU time lags by up to a tick, so
+// it isn't used.)
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 #include <ctime>
@@ -25,7 +26,8 @@ std::uint64_t thread_cpu_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   errno = saved_errno;
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 // About 1 us. False: not known now.
@@ -61,7 +63,8 @@ void unpark() noexcept {
   const std::uint64_t stamp = now_ns();
   optional<std::uint64_t> sched_wait_ns;
   SchedReading reading;
-  if (t.is_sampled_cycle && read_sched(t, &reading)) sched_wait_ns = reading.wait_ns - t.park_wait_ns;
+  if (t.is_sampled_cycle && read_sched(t, &reading))
+    sched_wait_ns = reading.wait_ns - t.park_wait_ns;
   // It used no CPU while it slept.
   internal::record_at(internal::WorkerUnparkEvent{internal::event_worker(t.binding->worker), 0,
                                                   t.park_cpu_ns, sched_wait_ns, t.record->tid},
@@ -71,7 +74,8 @@ void unpark() noexcept {
 void blocking_call(Place& call, std::uint64_t start_ns, std::uint64_t duration_ns) noexcept {
   if (duration_ns < g_blocking_floor_ns.load(std::memory_order_relaxed)) return;
   internal::record_at(
-      internal::BlockingCallEvent{internal::own_tid(), polled_task(), call, duration_ns, {}}, start_ns);
+      internal::BlockingCallEvent{internal::own_tid(), polled_task(), call, duration_ns, {}},
+      start_ns);
 }
 
 void lock_wait(TaskId waiter, std::uint64_t lock, std::uint32_t owner_tid, std::uint64_t start_ns,

@@ -1,5 +1,5 @@
-// A table of kept schedstat files. Each slot has a small lock that is only ever tried, except at the
-// end of a thread or recording, where the holder is at most one pread (1 us) away.
+// A table of kept schedstat files. Each slot has a small lock that is only ever tried, except at
+// the end of a thread or recording, where the holder is at most one pread (1 us) away.
 // SPDX-License-Identifier: Apache-2.0
 #include "recorder/sched_files.h"
 
@@ -101,7 +101,8 @@ bool read_briefly(std::uint32_t tid, SchedReading* reading) noexcept {
   return is_read;
 }
 
-bool read_kept(SchedFileRef& file, std::uint32_t tid, SchedReading* reading, bool* is_busy) noexcept {
+bool read_kept(SchedFileRef& file, std::uint32_t tid, SchedReading* reading,
+               bool* is_busy) noexcept {
   const std::uint32_t plus_one = file.slot_plus_one.load(std::memory_order_relaxed);
   Slot* slot = plus_one == 0 ? nullptr : &g_slots[plus_one - 1];
   if (slot != nullptr && !try_lock(*slot)) {

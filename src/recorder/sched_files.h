@@ -1,6 +1,6 @@
 // The kernel's account of a thread, /proc/self/task/TID/schedstat: time on a CPU, time runnable but
-// waiting for one, and slices run. Strongest property: at most runtime::kMaxSchedFiles descriptors are
-// kept, all CLOEXEC, and a reading is never taken from a descriptor that was closed or reused.
+// waiting for one, and slices run. Strongest property: at most runtime::kMaxSchedFiles descriptors
+// are kept, all CLOEXEC, and a reading is never taken from a descriptor that was closed or reused.
 // Spec: docs/spec/events_ours.md, "Kernel wait".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,9 +21,10 @@ struct SchedFileRef {
   std::atomic<std::uint32_t> slot_plus_one{0};
 };
 
-// Reads the account of thread `tid`, through the kept file or, for the collector, one opened for the
-// moment (`may_open_briefly`). False: not known (no such thread, no file free, someone else reads it
-// now, or a kernel without the account). Keeps errno. About 1 us with a kept file, 5 without.
+// Reads the account of thread `tid`, through the kept file or, for the collector, one opened for
+// the moment (`may_open_briefly`). False: not known (no such thread, no file free, someone else
+// reads it now, or a kernel without the account). Keeps errno. About 1 us with a kept file, 5
+// without.
 bool sched_read(SchedFileRef& file, std::uint32_t tid, bool may_open_briefly,
                 SchedReading* reading) noexcept;
 

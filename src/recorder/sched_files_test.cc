@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recorder/sched_files.h"
 
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -238,7 +238,8 @@ TEST_F(AsioBlocking, AWorkerIsCancelledInItsPark) {
   EXPECT_EQ(result, PTHREAD_CANCELED);
   close(shared.epoll);
   Trace trace = recording.finish();
-  std::erase_if(trace.events, [&](const Event& event) { return event.number("worker_id") != worker; });
+  std::erase_if(trace.events,
+                [&](const Event& event) { return event.number("worker_id") != worker; });
   EXPECT_EQ(trace.named("WorkerParkEvent").size(), trace.named("WorkerUnparkEvent").size());
 }
 

@@ -1,5 +1,5 @@
-// The limited mode: built without tracking, beside plain Asio code; only what goes through the traced
-// executor and dial9's calls shows.
+// The limited mode: built without tracking, beside plain Asio code; only what goes through the
+// traced executor and dial9's calls shows.
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 #include <thread>
@@ -51,7 +51,8 @@ TEST(AsioLimited, ACoroutineOnItIsOneNamedTask) {
   const Trace trace = record([&] {
     net::io_context io;
     asio::co_spawn(asio::traced(io), "walker", []() -> net::awaitable<void> {
-      for (int i = 0; i < 3; ++i) co_await net::post(co_await net::this_coro::executor, net::use_awaitable);
+      for (int i = 0; i < 3; ++i)
+        co_await net::post(co_await net::this_coro::executor, net::use_awaitable);
     });
     io.run();
   });

@@ -37,7 +37,8 @@ class Preload : public testing::Test {
     std::string program = DIAL9_PRELOAD_CHILD;
     char* arguments[] = {program.data(), nullptr};
     pid_t child = 0;
-    EXPECT_EQ(posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, pointers.data()), 0);
+    EXPECT_EQ(posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, pointers.data()),
+              0);
     int status = 0;
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

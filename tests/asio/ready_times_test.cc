@@ -1,5 +1,5 @@
-// When work became ready: timers by their expiry, sockets by the reactor's report, cancelled ones by
-// the cancel, and nothing where it isn't known.
+// When work became ready: timers by their expiry, sockets by the reactor's report, cancelled ones
+// by the cancel, and nothing where it isn't known.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <thread>
@@ -47,7 +47,8 @@ TEST(AsioReadyTimes, ATimerBehindABusyHandlerIsLateByIt) {
   });
   const std::vector<Poll> polls = trace.polls();
   ASSERT_EQ(polls.size(), 2u);
-  EXPECT_GE(polls[1].start_ns - trace.wakes_of(polls[1].task).at(0).timestamp_ns, kBusyNs - 1'000'000);
+  EXPECT_GE(polls[1].start_ns - trace.wakes_of(polls[1].task).at(0).timestamp_ns,
+            kBusyNs - 1'000'000);
 }
 
 TEST(AsioReadyTimes, ASystemTimersExpiryIsConvertedToTheMonotonicClock) {
@@ -196,7 +197,8 @@ TEST(AsioReadyTimes, AResolversAnswerHasNoKnownReadyTime) {
   const Trace trace = record([&] {
     net::io_context io;
     Tcp::resolver resolver(io);
-    resolver.async_resolve("127.0.0.1", "80", Tcp::resolver::numeric_host | Tcp::resolver::numeric_service,
+    resolver.async_resolve("127.0.0.1", "80",
+                           Tcp::resolver::numeric_host | Tcp::resolver::numeric_service,
                            [](NetError, Tcp::resolver::results_type) {});
     io.run();
   });

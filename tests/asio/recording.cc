@@ -61,7 +61,8 @@ std::vector<Poll> Trace::polls() const {
     if (event.name == "PollStartEvent") {
       EXPECT_EQ(open.count(worker), 0u) << "a second poll on worker " << worker;
       open[worker] = polls.size();
-      polls.push_back({worker, event.number("task_id"), event.timestamp_ns, 0, event.text("spawn_loc")});
+      polls.push_back(
+          {worker, event.number("task_id"), event.timestamp_ns, 0, event.text("spawn_loc")});
     } else if (event.name == "PollEndEvent") {
       const auto at = open.find(worker);
       if (at == open.end()) {

@@ -144,7 +144,8 @@ TEST(AsioTasks, WorkThatIsDestroyedUnrunIsTerminatedAndLeavesTheQueue) {
   const Trace trace = recording.finish();
   EXPECT_TRUE(trace.polls().empty());
   std::set<std::uint64_t> ended;
-  for (const Event& event : trace.named("TaskTerminateEvent")) ended.insert(event.number("task_id"));
+  for (const Event& event : trace.named("TaskTerminateEvent"))
+    ended.insert(event.number("task_id"));
   EXPECT_TRUE(ended.count(trace.task_named("never")));
   EXPECT_TRUE(ended.count(trace.named("WakeEventEvent").at(0).number("woken_task_id")));
 }
@@ -156,9 +157,7 @@ TEST(AsioTasks, CallbacksStartedInATaskScopeAreThatTask) {
     {
       const asio::task_scope scope(*connection);
       auto timer = std::make_shared<net::steady_timer>(io, 1ms);
-      timer->async_wait([&io, timer, connection](NetError) {
-        net::post(io, [connection] {});
-      });
+      timer->async_wait([&io, timer, connection](NetError) { net::post(io, [connection] {}); });
     }
     net::post(io, [] {});
     connection.reset();

@@ -49,7 +49,8 @@ TEST(AsioWorkers, FourContextsOnFourThreadsAreFourRuntimesWithWorkersOfTheirOwn)
   }
   std::set<std::uint64_t> all;
   for (int i = 0; i < 4; ++i) {
-    const std::vector<std::uint64_t> ids = ids_in(trace.metadata["runtime.shard" + std::to_string(i)]);
+    const std::vector<std::uint64_t> ids =
+        ids_in(trace.metadata["runtime.shard" + std::to_string(i)]);
     ASSERT_EQ(ids.size(), 1u) << i;
     all.insert(ids[0]);
   }
@@ -185,7 +186,8 @@ TEST(AsioWorkers, PostsThatWaitAreTheQueuesDepth) {
     for (bool is_seen = false; !is_seen;) {
       recording.recorder().rotate();
       for (const Event& event : recording.so_far().named("RuntimeMetricsEvent")) {
-        is_seen |= event.text("runtime_name") == "deep" && event.number("global_queue_depth") == kPosts;
+        is_seen |=
+            event.text("runtime_name") == "deep" && event.number("global_queue_depth") == kPosts;
       }
     }
     may_go_on.set_value();
@@ -203,9 +205,7 @@ TEST(AsioStrands, HandlersOnAStrandArePollsAndItsTurnsAreNot) {
     net::io_context io;
     auto strand = net::make_strand(io);
     for (int i = 0; i < kPosts; ++i) {
-      net::post(strand, [&] {
-        net::post(strand, [] {});
-      });
+      net::post(strand, [&] { net::post(strand, [] {}); });
     }
     io.run();
   });

@@ -1,16 +1,17 @@
-// dial9::asio::co_spawn: Asio's, with a name. Included by dial9/asio.h, which chooses the Asio.
+// dial9::asio::co_spawn: Asio's, with a name. Included by dial9/asio.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <type_traits>
 #include <utility>
 
+#include "dial9/internal/asio_namespace.h"
 #include "dial9/internal/asio_seam.h"
+
+#if defined(DIAL9_ASIO_HAS_CO_AWAIT)
 
 namespace dial9::asio {
 inline namespace DIAL9_ASIO_INLINE {
-
-namespace net = DIAL9_ASIO_NAMESPACE;
 
 namespace internal {
 
@@ -24,8 +25,9 @@ runtime::RuntimeId runtime_of_executor(const Executor& executor) noexcept {
   }
 }
 
-// Makes the coroutine's task the thread's where it begins in another's poll; and gives the thread back
-// to who waits for the result, since that may be resumed directly, and what it starts is its own.
+// Makes the coroutine's task the thread's where it begins in another's poll; and gives the thread
+// back to who waits for the result, since that may be resumed directly, and what it starts is its
+// own.
 struct Spawned {
   hooks::TaskGuard guard;
   runtime::TaskRef parent;
@@ -40,8 +42,8 @@ struct Spawned {
   }
 };
 
-// One coroutine frame around the user's: it ends the task whichever way it goes, run to its end, by an
-// exception, or destroyed before.
+// One coroutine frame around the user's: it ends the task whichever way it goes, run to its end, by
+// an exception, or destroyed before.
 template <class T, class Executor>
 net::awaitable<T, Executor> in_task(net::awaitable<T, Executor> body, Spawned spawned) {
   spawned.begin();
@@ -89,10 +91,11 @@ constexpr bool kIsContext = std::is_base_of_v<net::execution_context, std::remov
 
 }  // namespace internal
 
-// Asio's co_spawn, as a task of this name: spawned now, terminated when the coroutine is gone. Its polls,
-// and what it starts, belong to the task on whichever thread it runs; if the token lets someone wait for
-// the result, that one continues as itself. `name` is copied (up to 200 bytes, 4,096 names a process).
-// Costs one more coroutine frame than Asio's. Returns what Asio's returns; exceptions as Asio's.
+// Asio's co_spawn, as a task of this name: spawned now, terminated when the coroutine is gone. Its
+// polls, and what it starts, belong to the task on whichever thread it runs; if the token lets
+// someone wait for the result, that one continues as itself. `name` is copied (up to 200 bytes,
+// 4,096 names a process). Costs one more coroutine frame than Asio's. Returns what Asio's returns;
+// exceptions as Asio's.
 template <class Executor, class T, class AwaitableExecutor, class Token = net::detached_t,
           std::enable_if_t<!internal::kIsContext<Executor>, int> = 0>
 auto co_spawn(const Executor& executor, const char* name, net::awaitable<T, AwaitableExecutor> body,
@@ -126,8 +129,11 @@ auto co_spawn(const Executor& executor, const char* name, Function&& function, T
 template <class Context, class Work, class Token = net::detached_t,
           std::enable_if_t<internal::kIsContext<Context>, int> = 0>
 auto co_spawn(Context& context, const char* name, Work&& work, Token&& token = {}) {
-  return co_spawn(context.get_executor(), name, std::forward<Work>(work), std::forward<Token>(token));
+  return co_spawn(context.get_executor(), name, std::forward<Work>(work),
+                  std::forward<Token>(token));
 }
 
 }  // namespace DIAL9_ASIO_INLINE
 }  // namespace dial9::asio
+
+#endif  // DIAL9_ASIO_HAS_CO_AWAIT

@@ -1,16 +1,15 @@
-// dial9::asio::traced_executor: the limited mode. Included by dial9/asio.h, which chooses the Asio.
+// dial9::asio::traced_executor: the limited mode. Included by dial9/asio.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <type_traits>
 #include <utility>
 
+#include "dial9/internal/asio_namespace.h"
 #include "dial9/internal/asio_seam.h"
 
 namespace dial9::asio {
 inline namespace DIAL9_ASIO_INLINE {
-
-namespace net = DIAL9_ASIO_NAMESPACE;
 
 namespace internal {
 
@@ -40,10 +39,10 @@ struct TracedFunction {
 
 }  // namespace internal
 
-// An executor that records what goes through it: for each function a wake when it is submitted and a
-// poll while it runs. Wrap the executor that sockets, timers and strands are made with, or bind it to
-// handlers; works beside code that knows nothing of dial9. What it can't see: when a socket or timer
-// became ready (submission is when the reactor has noticed), and handlers that bypass it.
+// An executor that records what goes through it: for each function a wake when it is submitted and
+// a poll while it runs. Wrap the executor that sockets, timers and strands are made with, or bind
+// it to handlers; works beside code that knows nothing of dial9. What it can't see: when a socket
+// or timer became ready (submission is when the reactor has noticed), and handlers that bypass it.
 // Compares equal if the inner executors do. Requirements and queries are the inner executor's.
 template <class Inner>
 class traced_executor {
@@ -60,16 +59,16 @@ class traced_executor {
   template <class Property>
   auto require(const Property& property) const
       -> std::enable_if_t<net::can_require<const Inner&, Property>::value,
-                          traced_executor<std::decay_t<decltype(net::require(
-                              std::declval<const Inner&>(), property))>>> {
+                          traced_executor<std::decay_t<
+                              decltype(net::require(std::declval<const Inner&>(), property))>>> {
     return traced_executor<std::decay_t<decltype(net::require(inner_, property))>>(
         net::require(inner_, property));
   }
   template <class Property>
   auto prefer(const Property& property) const
       -> std::enable_if_t<net::can_prefer<const Inner&, Property>::value,
-                          traced_executor<std::decay_t<decltype(net::prefer(
-                              std::declval<const Inner&>(), property))>>> {
+                          traced_executor<std::decay_t<
+                              decltype(net::prefer(std::declval<const Inner&>(), property))>>> {
     return traced_executor<std::decay_t<decltype(net::prefer(inner_, property))>>(
         net::prefer(inner_, property));
   }
@@ -82,10 +81,11 @@ class traced_executor {
     const runtime::RuntimeId runtime = hooks::runtime_of_context(
         &static_cast<net::execution_context&>(net::query(inner_, net::execution::context)));
     runtime::task_ready(task.id);
-    internal::execute_on(inner_,
-                         internal::TracedFunction<std::decay_t<Function>>{
-                             std::forward<Function>(function), hooks::QueueToken(runtime), task, runtime},
-                         0);
+    internal::execute_on(
+        inner_,
+        internal::TracedFunction<std::decay_t<Function>>{std::forward<Function>(function),
+                                                         hooks::QueueToken(runtime), task, runtime},
+        0);
   }
 
   friend bool operator==(const traced_executor& a, const traced_executor& b) noexcept {

@@ -1,8 +1,8 @@
-// The recorder's clock: CLOCK_MONOTONIC nanoseconds from one rdtsc, one multiply and two adds. Where
-// the time-stamp counter isn't invariant (or the machine isn't x86-64) the kernel's clock is read
-// instead; the choice is one a process. Strongest property: a thread never sees time go backwards,
-// not across a recalibration either. Error bound: 1 us while the kernel's clock runs at a steady
-// rate (src/recorder/clock_calibration.h says how). Spec: docs/spec/recorder.md, "Time".
+// The recorder's clock: CLOCK_MONOTONIC nanoseconds from one rdtsc, one multiply and two adds.
+// Where the time-stamp counter isn't invariant (or the machine isn't x86-64) the kernel's clock is
+// read instead; the choice is one a process. Strongest property: a thread never sees time go
+// backwards, not across a recalibration either. Error bound: 1 us while the kernel's clock runs at
+// a steady rate (src/recorder/clock_calibration.h says how). Spec: docs/spec/recorder.md, "Time".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace dial9::internal {
 
-// A straight line from TSC ticks to CLOCK_MONOTONIC: ns = ns_base + ((ticks - tsc_base) * mult >> 64).
-// mult = 0: no line, read the kernel's clock.
+// A straight line from TSC ticks to CLOCK_MONOTONIC: ns = ns_base + ((ticks - tsc_base) * mult >>
+// 64). mult = 0: no line, read the kernel's clock.
 struct ClockLine {
   std::uint64_t tsc_base;
   std::uint64_t ns_base;

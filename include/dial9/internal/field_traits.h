@@ -1,5 +1,5 @@
-// How a field type is written: FieldTraits<T> for each, and the descriptions that schemas are made of.
-// Strongest property: the bytes are those of format::Encoder (src/recorder/golden_test.cc).
+// How a field type is written: FieldTraits<T> for each, and the descriptions that schemas are made
+// of. Strongest property: the bytes are those of format::Encoder (src/recorder/golden_test.cc).
 // Spec: docs/spec/trace_format.md, "Field types".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -14,8 +14,18 @@ namespace dial9::internal {
 
 // Wire tags; the same numbers as format/wire.h (held together by golden_test.cc).
 enum WireType : std::uint8_t {
-  kWireI64 = 1, kWireF64 = 2, kWireBool = 3, kWireString = 4, kWireBytes = 5, kWirePooledStack = 6,
-  kWirePooledString = 7, kWireStack = 8, kWireVarint = 9, kWireU8 = 11, kWireU16 = 12, kWireU32 = 13,
+  kWireI64 = 1,
+  kWireF64 = 2,
+  kWireBool = 3,
+  kWireString = 4,
+  kWireBytes = 5,
+  kWirePooledStack = 6,
+  kWirePooledString = 7,
+  kWireStack = 8,
+  kWireVarint = 9,
+  kWireU8 = 11,
+  kWireU16 = 12,
+  kWireU32 = 13,
   kWireOptional = 0x80,
 };
 
@@ -60,10 +70,11 @@ inline std::uint8_t* put_block(std::uint8_t* p, const void* data, std::size_t n)
 // (see pool.h) how it is looked up; extra(v), the bytes beyond kMaxBytes; put(p, v, pool_id).
 template <class T, bool kIsEnum = __is_enum(T)>
 struct FieldTraits {
-  static_assert(kIsEnum,
-                "dial9: this type cannot be a field of an event or span. Use an integer, bool, float, "
-                "double, enum, dial9::text, interned, bytes, stack_frames, callchain, or "
-                "dial9::optional / dial9::annotated of one");
+  static_assert(
+      kIsEnum,
+      "dial9: this type cannot be a field of an event or span. Use an integer, bool, float, "
+      "double, enum, dial9::text, interned, bytes, stack_frames, callchain, or "
+      "dial9::optional / dial9::annotated of one");
 };
 
 template <std::uint8_t Wire, std::size_t Max>
@@ -80,12 +91,12 @@ struct FixedField {
   }
 };
 
-#define DIAL9_INTEGER_FIELD(type, wire, raw)                                                  \
-  template <>                                                                                 \
-  struct FieldTraits<type, false> : FixedField<wire, sizeof(raw)> {                           \
-    static std::uint8_t* put(std::uint8_t* p, type v, std::uint32_t) noexcept {               \
-      return put_raw(p, static_cast<raw>(v));                                                 \
-    }                                                                                         \
+#define DIAL9_INTEGER_FIELD(type, wire, raw)                                    \
+  template <>                                                                   \
+  struct FieldTraits<type, false> : FixedField<wire, sizeof(raw)> {             \
+    static std::uint8_t* put(std::uint8_t* p, type v, std::uint32_t) noexcept { \
+      return put_raw(p, static_cast<raw>(v));                                   \
+    }                                                                           \
   };
 #define DIAL9_VARINT_FIELD(type)                                                \
   template <>                                                                   \
@@ -160,7 +171,8 @@ struct FieldTraits<callchain, false> : PooledField<kWirePooledStack> {};
 template <class T>
 struct FieldTraits<optional<T>, false> : FieldTraits<T> {
   using Base = FieldTraits<T>;
-  static_assert((Base::kWire & kWireOptional) == 0, "dial9: an optional of an optional is no field");
+  static_assert((Base::kWire & kWireOptional) == 0,
+                "dial9: an optional of an optional is no field");
   static constexpr std::uint8_t kWire = Base::kWire | kWireOptional;
   static constexpr std::size_t kMaxBytes = Base::kMaxBytes + 1;
   static constexpr std::size_t extra(const optional<T>& v) noexcept {
@@ -181,7 +193,8 @@ struct FieldTraits<annotated<T, U, K, R>, false> : FieldTraits<T> {
   static constexpr std::size_t extra(const annotated<T, U, K, R>& v) noexcept {
     return Base::extra(v.value);
   }
-  static std::uint8_t* put(std::uint8_t* p, const annotated<T, U, K, R>& v, std::uint32_t id) noexcept {
+  static std::uint8_t* put(std::uint8_t* p, const annotated<T, U, K, R>& v,
+                           std::uint32_t id) noexcept {
     return Base::put(p, v.value, id);
   }
 };

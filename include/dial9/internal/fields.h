@@ -1,6 +1,7 @@
-// The types that an event's field can have, and how each is written on the wire. Strongest property:
-// a type that isn't one of these doesn't compile, with a message that lists what does. C++17, without
-// <atomic>, <string> or <type_traits>. Spec: docs/spec/trace_format.md, "Field types".
+// The types that an event's field can have, and how each is written on the wire. Strongest
+// property: a type that isn't one of these doesn't compile, with a message that lists what does.
+// C++17, without <atomic>, <string> or <type_traits>. Spec: docs/spec/trace_format.md, "Field
+// types".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,15 +12,16 @@
 
 namespace dial9 {
 
-// A string that is known for the program's whole life, interned once: `static dial9::Symbol gold{"gold"};`
-// The text is kept by pointer (a literal). As a field value it costs one table look-up.
+// A string that is known for the program's whole life, interned once: `static dial9::Symbol
+// gold{"gold"};` The text is kept by pointer (a literal). As a field value it costs one table
+// look-up.
 struct Symbol {
   const char* text;
   std::uint32_t id = 0;  // owned by the recorder: 0 until first recorded
 };
 
-// Text, copied into the event at each record call. Views its source: from a literal, or from anything
-// with data() and size() (std::string, std::string_view).
+// Text, copied into the event at each record call. Views its source: from a literal, or from
+// anything with data() and size() (std::string, std::string_view).
 struct text {
   const char* data = "";
   std::size_t size = 0;
@@ -32,8 +34,8 @@ struct text {
   constexpr text(const S& s) : data(s.data()), size(s.size()) {}
 };
 
-// Text that repeats: written once a chunk, then by pool id. From a Symbol (cheapest), or from any text
-// (hashed and compared at each call: short strings only).
+// Text that repeats: written once a chunk, then by pool id. From a Symbol (cheapest), or from any
+// text (hashed and compared at each call: short strings only).
 struct interned {
   const char* data = "";
   std::size_t size = 0;

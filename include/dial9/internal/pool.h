@@ -1,6 +1,7 @@
-// String and stack pools of the open chunk: finding what it has defined, and what a definition takes.
-// Strongest property: an id never stands for another text than the one recorded, since a text is
-// compared with the chunk's own bytes, not only hashed. Spec: docs/spec/recorder.md, "Pools".
+// String and stack pools of the open chunk: finding what it has defined, and what a definition
+// takes. Strongest property: an id never stands for another text than the one recorded, since a
+// text is compared with the chunk's own bytes, not only hashed. Spec: docs/spec/recorder.md,
+// "Pools".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

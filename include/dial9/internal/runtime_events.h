@@ -1,5 +1,6 @@
-// The events that runtimes record (docs/spec/events.md, "Runtime"): names, fields and wire types are
-// the ecosystem's. Recorded through the same path as a user's events: record_stamped(), record_at().
+// The events that runtimes record (docs/spec/events.md, "Runtime"): names, fields and wire types
+// are the ecosystem's. Recorded through the same path as a user's events: record_stamped(),
+// record_at().
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -17,8 +17,8 @@ namespace dial9::internal {
 void span_poll_start(std::uint64_t task, std::uint64_t stamp_ns) noexcept;
 void span_poll_end(std::uint64_t task, std::uint64_t stamp_ns) noexcept;
 
-// One open span; lies in the span object, at a fixed address. Touched by the thread that runs its task
-// only.
+// One open span; lies in the span object, at a fixed address. Touched by the thread that runs its
+// task only.
 struct SpanCore {
   std::uint64_t id = 0;         // 0: not recorded
   std::uint64_t parent_id = 0;  // 0: none
@@ -76,8 +76,8 @@ struct JoinedEvent {
   }
 };
 
-// Gives the span its id and its parent (`parent_id` 0: the innermost open span of the task or thread)
-// and links it. False: no room in the table of tasks with open spans; counted as a loss.
+// Gives the span its id and its parent (`parent_id` 0: the innermost open span of the task or
+// thread) and links it. False: no room in the table of tasks with open spans; counted as a loss.
 bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept;
 // The enter event was recorded at `now_ns`: time runs.
 void span_entered(SpanCore& span, std::uint64_t now_ns) noexcept;

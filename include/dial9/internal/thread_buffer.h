@@ -6,9 +6,9 @@
 //   ThreadBuffer ─────────► ChunkControl   one line for the producer, one for the collector
 //     cursor, end ────────► chunk          [ChunkTables | header, schemas, pools, events ... ]
 //
-// A thread owns one open chunk. Full: it closes it and takes another from the arena's free list, the
-// only cold path with a shared line in it. Nothing here locks, allocates, waits or calls the kernel
-// after a thread's first event. Spec: docs/spec/recorder.md, "Thread buffers".
+// A thread owns one open chunk. Full: it closes it and takes another from the arena's free list,
+// the only cold path with a shared line in it. Nothing here locks, allocates, waits or calls the
+// kernel after a thread's first event. Spec: docs/spec/recorder.md, "Thread buffers".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -43,8 +43,9 @@ enum class LossCause : std::uint8_t {
 };
 inline constexpr std::size_t kLossCauses = static_cast<std::size_t>(LossCause::kCount);
 
-// Written by the owner of the chunk, read by the collector; and the other way round. Each on a line of
-// its own: a drain never takes the line that the producer writes at every event for longer than a read.
+// Written by the owner of the chunk, read by the collector; and the other way round. Each on a line
+// of its own: a drain never takes the line that the producer writes at every event for longer than
+// a read.
 struct alignas(64) ChunkProducerLine {
   // count << 32 | bytes. The release store of this word publishes everything before it (pairs with
   // the acquire load in Arena::drain and in recovery).
@@ -74,7 +75,8 @@ enum ChunkState : std::uint32_t {
 // What the open chunk has defined already. Lies in front of the chunk's bytes; cleared at a take.
 struct ChunkTables {
   std::uint64_t schemas[kMaxEventTypes / 64];
-  std::uint32_t symbols[kSymbolSlots];  // direct-mapped by id: a lost entry costs a second definition
+  std::uint32_t
+      symbols[kSymbolSlots];  // direct-mapped by id: a lost entry costs a second definition
   struct Text {
     std::uint32_t hash;
     std::uint32_t id;      // 0: empty
@@ -85,8 +87,9 @@ struct ChunkTables {
   std::uint32_t next_stack;
 };
 
-// The thread's part. Trivial, zero-initialised, never destroyed: usable from thread_local and pthread
-// key destructors and after main. The first 64 bytes are what a warm event touches, besides the clock.
+// The thread's part. Trivial, zero-initialised, never destroyed: usable from thread_local and
+// pthread key destructors and after main. The first 64 bytes are what a warm event touches, besides
+// the clock.
 struct ThreadBuffer {
   std::uint32_t ready_epoch;  // == g_epoch: may record; kBusyEpoch: inside a record call
   std::uint32_t event_count;  // in the open chunk
@@ -113,7 +116,9 @@ extern std::uint32_t g_epoch;
 
 extern __thread ThreadBuffer t_buffer __attribute__((tls_model("initial-exec")));
 
-inline std::uint32_t recording_epoch() noexcept { return __atomic_load_n(&g_epoch, __ATOMIC_RELAXED); }
+inline std::uint32_t recording_epoch() noexcept {
+  return __atomic_load_n(&g_epoch, __ATOMIC_RELAXED);
+}
 
 // Keeps the compiler from moving memory accesses across it; all that a signal handler of the same
 // thread needs.
@@ -126,12 +131,13 @@ inline void signal_fence() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 // recorder's chunk, or counts a nested event. False: the event is dropped (or recording is off).
 [[gnu::cold, gnu::noinline]] bool thread_enter(ThreadBuffer& buffer) noexcept;
 
-// Makes room for `need` bytes and the schema of `type`, which it writes if the chunk lacks it. False:
-// dropped and counted. May change chunk: pool ids found before are void.
+// Makes room for `need` bytes and the schema of `type`, which it writes if the chunk lacks it.
+// False: dropped and counted. May change chunk: pool ids found before are void.
 [[gnu::cold, gnu::noinline]] bool thread_reserve(ThreadBuffer& buffer, EventType& type,
                                                  std::size_t need) noexcept;
 
-// Writes a timestamp reset frame (room for it is part of every reservation); returns the new cursor.
+// Writes a timestamp reset frame (room for it is part of every reservation); returns the new
+// cursor.
 [[gnu::cold, gnu::noinline]] std::uint8_t* thread_reset_base(ThreadBuffer& buffer, std::uint8_t* at,
                                                              std::uint64_t ns) noexcept;
 

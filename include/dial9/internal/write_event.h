@@ -1,6 +1,7 @@
-// The hot path: from an event struct to published wire bytes. enabled? -> reserve -> write -> publish;
-// every other way out is one cold call. Strongest property: straight-line code with one clock read, and
-// one release store that makes the event visible. Spec: docs/spec/recorder.md, "Hot path".
+// The hot path: from an event struct to published wire bytes. enabled? -> reserve -> write ->
+// publish; every other way out is one cold call. Strongest property: straight-line code with one
+// clock read, and one release store that makes the event visible. Spec: docs/spec/recorder.md, "Hot
+// path".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -93,7 +94,8 @@ template <class E, std::size_t Fields>
 
 // Returns the stamp, 0 if dropped. `epoch` is not 0.
 template <bool kHasStamp, class E>
-inline std::uint64_t write_event(std::uint32_t epoch, const E& event, std::uint64_t stamp) noexcept {
+inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
+                                 std::uint64_t stamp) noexcept {
   ThreadBuffer& buffer = t_buffer;
   if (__builtin_expect(buffer.ready_epoch != epoch, 0)) {
     if (!thread_enter(buffer)) return 0;
