@@ -21,8 +21,8 @@
 
 namespace dial9::unwind {
 
-// Stack: enter(sp), load(address, word). Tables: row(pc), rules(pc, extra, rules), source(), failure(),
-// read_code(pc, to, bytes).
+// Stack: enter(sp), load(address, word). Tables: row(pc), rules(pc, extra, rules), source(),
+// failure(), read_code(pc, to, bytes).
 template <class Arch, class Stack, class Tables>
 class Walker {
  public:

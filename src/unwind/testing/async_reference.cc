@@ -141,8 +141,8 @@ void compare_here(const ucontext_t* context) {
 
 Comparison sample_here(std::uint32_t samples, const std::function<void()>& work,
                        const Options& options) {
+  work();  // what the workload sets up once, libraries that it loads among them
   begin_comparison(options);
-  work();  // what the workload sets up once
   struct sigaction action {};
   struct sigaction before {};
   action.sa_sigaction = on_timer;
