@@ -21,11 +21,14 @@
 namespace dial9::internal {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the hot path stores wire bytes as they are");
+static_assert(std::endian::native == std::endian::little,
+              "the hot path stores wire bytes as they are");
 
 constexpr std::uint64_t kPageBytes = 4096;
 
-constexpr std::uint64_t page_up(std::uint64_t n) { return (n + kPageBytes - 1) & ~(kPageBytes - 1); }
+constexpr std::uint64_t page_up(std::uint64_t n) {
+  return (n + kPageBytes - 1) & ~(kPageBytes - 1);
+}
 
 struct Layout {
   std::uint64_t loss_offset;
@@ -53,8 +56,9 @@ Result<UniqueFd> open_backing(const std::string& path, std::uint64_t bytes) {
   const std::string name = path.empty() ? "a memory file" : path;
   if (!fd) return os_error(errno, "create", name);
   // On a disk every block is reserved now: a store into a hole of a full disk would be a SIGBUS.
-  const int error = path.empty() ? (::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 ? 0 : errno)
-                                 : ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+  const int error = path.empty()
+                        ? (::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 ? 0 : errno)
+                        : ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
   if (error != 0) {
     if (!path.empty()) ::unlink(path.c_str());
     return os_error(error, "reserve the thread buffers in", name, "give less arena_bytes");
@@ -65,7 +69,8 @@ Result<UniqueFd> open_backing(const std::string& path, std::uint64_t bytes) {
 std::uint64_t clock_ns(clockid_t id) {
   timespec t{};
   ::clock_gettime(id, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 std::uint32_t g_arena_serial = 0;
@@ -89,11 +94,12 @@ Arena::~Arena() { ::munmap(header_, bytes_); }
 Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
   const std::uint64_t wanted = options.bytes / kChunkBytes;
   const auto count = static_cast<std::uint32_t>(
-      wanted < kMinChunks ? kMinChunks : wanted > (1U << 20) ? (1U << 20) : wanted);
+      wanted<kMinChunks ? kMinChunks : wanted>(1U << 20) ? (1U << 20) : wanted);
   const Layout layout = layout_of(count);
   auto fd = open_backing(options.path, layout.total_bytes);
   if (!fd) return std::unexpected(fd.error());
-  void* base = ::mmap(nullptr, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
+  void* base =
+      ::mmap(nullptr, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
   if (base == MAP_FAILED) {
     const int error = errno;
     if (!options.path.empty()) ::unlink(options.path.c_str());
@@ -112,7 +118,8 @@ Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
   header.total_bytes = layout.total_bytes;
   header.pid = static_cast<std::uint32_t>(::getpid());
   header.burst_floor = count / 4;
-  header.share_chunks = options.thread_bytes / kChunkBytes > 0 ? options.thread_bytes / kChunkBytes : 1;
+  header.share_chunks =
+      options.thread_bytes / kChunkBytes > 0 ? options.thread_bytes / kChunkBytes : 1;
   header.started_ns = clock_ns(CLOCK_MONOTONIC);
   header.started_realtime_ns = clock_ns(CLOCK_REALTIME);
   std::strncpy(header.boot_id, options.boot_id.c_str(), sizeof header.boot_id - 1);

@@ -1,7 +1,7 @@
-// The arena: one mapping that holds every thread's buffers. File-backed and shared where the recorder
-// has a directory, so that published events outlive the process; a memfd else. Strongest property: its
-// size is fixed at creation and fully reserved on disk, so neither thread storms nor a full disk can
-// make a store into it fail. Spec: docs/spec/recorder.md, "Arena".
+// The arena: one mapping that holds every thread's buffers. File-backed and shared where the
+// recorder has a directory, so that published events outlive the process; a memfd else. Strongest
+// property: its size is fixed at creation and fully reserved on disk, so neither thread storms nor
+// a full disk can make a store into it fail. Spec: docs/spec/recorder.md, "Arena".
 //
 //   0            ArenaHeader   one page: identity, layout, clock, free list
 //   loss_offset  LossStripe[]  what was dropped, by cause, striped by thread
@@ -95,8 +95,8 @@ class Arena {
   // Tells this arena from every other of the process; never 0.
   std::uint32_t serial() const { return serial_; }
 
-  // A free chunk, opened for the thread: its header frame is written, nothing is committed. kNoChunk
-  // and the cause if there is none for it.
+  // A free chunk, opened for the thread: its header frame is written, nothing is committed.
+  // kNoChunk and the cause if there is none for it.
   std::uint32_t take(std::uint32_t tid, std::uint64_t now_ns, LossCause* cause);
   // By the owner, or by the collector for an owner that is dead.
   static void close(ChunkControl& control);
@@ -111,8 +111,8 @@ class Arena {
   // Hands out, and forgets, the time range of the losses since the last call. False: none.
   bool take_loss_range(LossCause cause, std::uint64_t* first_ns, std::uint64_t* last_ns);
 
-  // True while some thread that lives has a chunk open: the mapping must stay. Marks the chunks of dead
-  // threads as closed.
+  // True while some thread that lives has a chunk open: the mapping must stay. Marks the chunks of
+  // dead threads as closed.
   bool has_live_owner();
 
  private:

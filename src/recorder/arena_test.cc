@@ -62,7 +62,7 @@ TEST(Arena, ReservesItsFileWhole) {
   options.path = dir.path() + "/arena";
   options.bytes = std::uint64_t{1} << 20;
   const auto arena = std::move(*Arena::create(options));
-  struct stat st {};
+  struct stat st{};
   ASSERT_EQ(::stat(options.path.c_str(), &st), 0);
   EXPECT_EQ(static_cast<std::uint64_t>(st.st_size), arena->header().total_bytes);
   EXPECT_GE(static_cast<std::uint64_t>(st.st_blocks) * 512, arena->header().total_bytes)

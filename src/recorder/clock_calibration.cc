@@ -51,7 +51,8 @@ std::uint64_t mult_of(double rate) { return static_cast<std::uint64_t>(rate * kT
 std::uint64_t kernel_now_ns() noexcept {
   timespec t{};
   ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 ClockPair read_clock_pair() {
@@ -72,8 +73,8 @@ ClockPair read_clock_pair() {
 ClockSource choose_clock(ClockChoice choice) {
   if (choice == ClockChoice::kKernel) return {false, "kernel: asked for"};
   if (!has_invariant_tsc()) return {false, "kernel: the time-stamp counter isn't invariant here"};
-  // The kernel watches the counter and drops it where it misbehaves; where it doesn't trust it for its
-  // own clock, neither do we. The two hypervisor clocks are built on it.
+  // The kernel watches the counter and drops it where it misbehaves; where it doesn't trust it for
+  // its own clock, neither do we. The two hypervisor clocks are built on it.
   const std::string source = kernel_clock_source();
   const bool is_trusted =
       source == "tsc" || source == "kvm-clock" || source == "hyperv_clocksource_tsc_page";

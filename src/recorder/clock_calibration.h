@@ -1,8 +1,9 @@
 // Keeps the recorder's clock on CLOCK_MONOTONIC: picks the source once a process, then corrects the
-// line's slope from pairs of readings. Strongest property: successive lines meet where one takes over
-// from the other, so the clock never jumps; an error is steered away over the next interval. Error:
-// at most 1 us while the kernel's rate is steady (tested against simulated drift), growing with a slew
-// of the kernel's clock by its rate times the interval. Spec: docs/spec/recorder.md, "Time".
+// line's slope from pairs of readings. Strongest property: successive lines meet where one takes
+// over from the other, so the clock never jumps; an error is steered away over the next interval.
+// Error: at most 1 us while the kernel's rate is steady (tested against simulated drift), growing
+// with a slew of the kernel's clock by its rate times the interval. Spec: docs/spec/recorder.md,
+// "Time".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,7 +28,8 @@ struct ClockSource {
   bool uses_tsc;
   std::string description;  // "tsc", or "kernel: " and why
 };
-// What this machine allows. kTsc on a machine without an invariant TSC is refused to the kernel's clock.
+// What this machine allows. kTsc on a machine without an invariant TSC is refused to the kernel's
+// clock.
 ClockSource choose_clock(ClockChoice choice);
 
 // The line's arithmetic, without a clock of its own: tests feed it pairs.

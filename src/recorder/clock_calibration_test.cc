@@ -13,7 +13,8 @@ namespace {
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kSecond = 1'000 * kMs;
 
-// A machine: a kernel clock, and a counter that runs at `ghz` of it, read with up to `noise_ns` of error.
+// A machine: a kernel clock, and a counter that runs at `ghz` of it, read with up to `noise_ns` of
+// error.
 struct Machine {
   double ghz = 2.4;
   double noise_ns = 20;
@@ -42,7 +43,8 @@ ClockCalibration started(Machine& machine) {
   return ClockCalibration(first, machine.pair());
 }
 
-// The collector's schedule: 10, 30, 90 ms, then every 250 ms. Returns the worst error seen in between.
+// The collector's schedule: 10, 30, 90 ms, then every 250 ms. Returns the worst error seen in
+// between.
 double run_for(Machine& machine, ClockCalibration& clock, std::uint64_t ns, double slew) {
   double worst = 0;
   std::uint64_t gap = 10 * kMs;

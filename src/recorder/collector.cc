@@ -27,9 +27,8 @@ constexpr std::uint64_t kAnchorNs = 60 * kSecond;
 
 }  // namespace
 
-Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorClock clock,
-                     std::function<std::uint64_t()> metadata_version,
-                     ClockCalibration* calibration)
+Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorSeams clock,
+                     std::function<std::uint64_t()> metadata_version, ClockCalibration* calibration)
     : arena_(arena),
       store_(store),
       writer_(writer),
@@ -73,7 +72,7 @@ DrainResult Collector::drain_and_report(std::uint64_t now_ns, bool takes_all) {
 void Collector::sample(std::uint64_t now_ns) {
   next_always_ns_ = next_busy_ns_ = ~std::uint64_t{0};
   are_runtimes_quiet_ = true;
-  if (recording_epoch() == 0) return;
+  if (recording_epoch() == 0 || !clock_.has_sources) return;
   are_runtimes_quiet_ = runtime_collect(internal::now_ns());
   const SourceRun run = run_due_sources(now_ns, clock_.now_ns);
   next_always_ns_ = run.next_always_ns;

@@ -1,6 +1,6 @@
 // The collector: one niced thread that drains thread buffers, samples sources, rotates segments and
-// keeps the clock calibrated. Strongest property: it never spins and never makes a host thread wait; with
-// nothing to do it wakes four times a second. Spec: docs/spec/recorder.md, "Collector".
+// keeps the clock calibrated. Strongest property: it never spins and never makes a host thread
+// wait; with nothing to do it wakes four times a second. Spec: docs/spec/recorder.md, "Collector".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,19 +28,21 @@ struct CollectorCounts {
   std::string failure;
 };
 
-// Where time comes from: the collector's own monotonic clock, and the realtime for clock pairs.
-struct CollectorClock {
+// Where time comes from: the collector's own monotonic clock, and the realtime for clock pairs; and
+// whether anything is sampled.
+struct CollectorSeams {
   std::function<std::uint64_t()> now_ns;
   std::function<std::uint64_t()> realtime_ns;
+  bool has_sources = true;  // false: neither sources nor runtimes are sampled
 };
 
-// One pass of the collector's work, without its thread: tests step it by hand. All but counts() on one
-// thread.
+// One pass of the collector's work, without its thread: tests step it by hand. All but counts() on
+// one thread.
 class Collector {
  public:
   // `metadata_version` changes whenever the writer's metadata does. `calibration` may be null: the
   // kernel's clock.
-  Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorClock clock,
+  Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorSeams clock,
             std::function<std::uint64_t()> metadata_version, ClockCalibration* calibration);
 
   // Does what is due and returns the ns to sleep until the next pass.
@@ -61,15 +63,15 @@ class Collector {
   Arena& arena_;
   SegmentStore& store_;
   SegmentWriter& writer_;
-  const CollectorClock clock_;
+  const CollectorSeams clock_;
   const std::function<std::uint64_t()> metadata_version_now_;
   ClockCalibration* const calibration_;
   Drainer drainer_;
   std::uint32_t own_tid_ = 0;
   std::uint64_t next_calibration_ns_ = 0;
   std::uint64_t calibration_gap_ns_ = 0;
-  std::uint64_t next_second_ns_ = 0;   // once a second: is the segment still there
-  std::uint64_t next_anchor_ns_ = 0;   // once a minute: a clock pair
+  std::uint64_t next_second_ns_ = 0;  // once a second: is the segment still there
+  std::uint64_t next_anchor_ns_ = 0;  // once a minute: a clock pair
   std::uint64_t metadata_version_ = 0;
   std::uint64_t sleep_ns_ = 0;
   std::uint64_t next_always_ns_ = 0;

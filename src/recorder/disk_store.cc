@@ -34,9 +34,10 @@ void DiskStore::rescan() {
   for (const auto& entry : std::filesystem::directory_iterator(run_.path(), error)) {
     std::uint64_t index = 0;
     bool is_active = false;
-    struct stat st {};
+    struct stat st{};
     if (!parse_segment_name(entry.path().filename().string(), &index, &is_active) ||
-        ::lstat(entry.path().c_str(), &st) != 0 || (is_active && index == active_index_ && active_)) {
+        ::lstat(entry.path().c_str(), &st) != 0 ||
+        (is_active && index == active_index_ && active_)) {
       continue;
     }
     const auto bytes = static_cast<std::uint64_t>(st.st_size);
@@ -132,7 +133,7 @@ void DiskStore::abandon() {
 }
 
 bool DiskStore::is_active_intact() {
-  struct stat st {};
+  struct stat st{};
   return !active_ || (::fstat(active_.get(), &st) == 0 && st.st_nlink > 0);
 }
 

@@ -1,7 +1,7 @@
 // Segments as files of the run directory: `trace.{n}.bin.active` while written, renamed to
-// `trace.{n}.bin` when sealed. Strongest property: the recorder's files under the root never exceed the
-// budget, counting what dead runs left and a full segment for the active one; a failed write leaves no
-// half stream behind. Spec: docs/spec/events.md, "Files and objects".
+// `trace.{n}.bin` when sealed. Strongest property: the recorder's files under the root never exceed
+// the budget, counting what dead runs left and a full segment for the active one; a failed write
+// leaves no half stream behind. Spec: docs/spec/events.md, "Files and objects".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -47,9 +47,9 @@ class DiskStore : public SegmentStore {
 
   RunDirectory& run_;
   const DiskStoreOptions options_;
-  std::deque<LeftFile> left_;                // of dead runs, oldest first
+  std::deque<LeftFile> left_;               // of dead runs, oldest first
   std::map<std::uint64_t, Sealed> sealed_;  // of this run, by index
-  std::uint64_t held_bytes_ = 0;             // left_, sealed_ and the fixed part
+  std::uint64_t held_bytes_ = 0;            // left_, sealed_ and the fixed part
   UniqueFd active_;
   std::uint64_t active_index_ = 0;
   std::uint64_t active_bytes_ = 0;

@@ -59,8 +59,8 @@ TEST(RunDirectory, KnowsTheNamesOfSegments) {
   EXPECT_TRUE(is_active);
   EXPECT_TRUE(parse_segment_name("trace.3.bin.gz", &index, &is_active));
   EXPECT_TRUE(parse_segment_name("trace.3.bin.gz.partial", &index, &is_active));
-  for (const char* name : {"trace.bin", "trace.x.bin", "trace.3", "trace.3.bin.bak", "other.3.bin", "",
-                           "trace..bin", "trace.99999999999999999999.bin"}) {
+  for (const char* name : {"trace.bin", "trace.x.bin", "trace.3", "trace.3.bin.bak", "other.3.bin",
+                           "", "trace..bin", "trace.99999999999999999999.bin"}) {
     EXPECT_FALSE(parse_segment_name(name, &index, &is_active)) << name;
   }
 }
@@ -186,7 +186,7 @@ TEST(DiskStore, LeavesNoHalfStreamBehindAFailedWrite) {
   ASSERT_TRUE(store.open(0, 1000));
   ASSERT_TRUE(store.append(block(1000)));
   // The kernel's limit on file size stands in for a full disk: it cuts a write in the middle.
-  struct rlimit before {};
+  struct rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   struct rlimit limit = before;
   limit.rlim_cur = 1500;

@@ -1,7 +1,7 @@
-// Moves committed bytes from the arena into segments: a closed chunk by one copy, a partly filled one as
-// a stream that continues. Strongest property: every committed event goes to the writer exactly once,
-// and a chunk comes back to the free list only when nothing of it is left.
-// Spec: docs/spec/recorder.md, "Draining".
+// Moves committed bytes from the arena into segments: a closed chunk by one copy, a partly filled
+// one as a stream that continues. Strongest property: every committed event goes to the writer
+// exactly once, and a chunk comes back to the free list only when nothing of it is left. Spec:
+// docs/spec/recorder.md, "Draining".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -37,11 +37,12 @@ class Drainer {
   struct Chunk {
     std::uint64_t last_ns = 0;  // of the last partial drain or look at its owner
     std::uint32_t sequence = 0;
-    std::uint32_t seen = 0;     // events
-    bool is_broken = false;     // can't be followed: what else comes is lost
+    std::uint32_t seen = 0;                  // events
+    bool is_broken = false;                  // can't be followed: what else comes is lost
     std::unique_ptr<StreamScanner> scanner;  // once it was drained in part
   };
-  void drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_closed, std::uint64_t now_ns);
+  void drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_closed,
+                   std::uint64_t now_ns);
 
   Arena& arena_;
   SegmentWriter& writer_;

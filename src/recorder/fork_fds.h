@@ -1,5 +1,6 @@
-// The descriptors that the child of a fork must close: it shares nothing with its parent's recording.
-// Strongest property: the closing is async-signal-safe. Spec: docs/spec/recorder.md, "Fork".
+// The descriptors that the child of a fork must close: it shares nothing with its parent's
+// recording. Strongest property: the closing is async-signal-safe. Spec: docs/spec/recorder.md,
+// "Fork".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -146,7 +146,8 @@ TEST(HotPath, KeepsEveryFieldThroughTheDecoder) {
   const auto& event = trace.raw().events.back().values.size() == 20 ? trace.raw().events.back()
                                                                     : trace.raw().events[2];
   EXPECT_FALSE(trace.raw().field(event, "gone")->is_present);
-  EXPECT_EQ(trace.raw().field(event, "chain")->frames, (std::vector<std::uint64_t>{0x1000, 0x2000}));
+  EXPECT_EQ(trace.raw().field(event, "chain")->frames,
+            (std::vector<std::uint64_t>{0x1000, 0x2000}));
 }
 
 TEST(HotPath, WireTagsAreTheFormats) {

@@ -9,7 +9,8 @@
 namespace dial9 {
 
 Recorder::Recorder() noexcept = default;
-Recorder::Recorder(std::shared_ptr<internal::RecorderCore> core) noexcept : core_(std::move(core)) {}
+Recorder::Recorder(std::shared_ptr<internal::RecorderCore> core) noexcept
+    : core_(std::move(core)) {}
 Recorder::Recorder(Recorder&&) noexcept = default;
 
 Recorder& Recorder::operator=(Recorder&& other) noexcept {

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/os_error.h"
 #include "base/unique_fd.h"
@@ -40,7 +39,8 @@ constexpr auto kQuiesce = std::chrono::milliseconds(1);
 std::uint64_t realtime_now_ns() {
   timespec t{};
   ::clock_gettime(CLOCK_REALTIME, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 std::uint64_t segment_bytes_of(const RecorderOptions& options) {
@@ -68,6 +68,11 @@ Status check(const RecorderOptions& options) {
     return Status::failure("arena_bytes must be at least " + std::to_string(kMinArenaBytes));
   }
   return {};
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
 std::size_t available_parallelism() {
@@ -125,8 +130,8 @@ Status RecorderCore::make_arena() {
   }
   auto made = Arena::create(arena);
   if (!made && !arena.path.empty()) {
-    // A file system without room or without shared mappings: recording goes on, but what lies in the
-    // buffers is lost if the process is killed.
+    // A file system without room or without shared mappings: recording goes on, but what lies in
+    // the buffers is lost if the process is killed.
     degraded_ = "thread buffers don't survive a kill: " + made.error().message;
     message(degraded_);
     arena.path.clear();
@@ -173,9 +178,10 @@ Status RecorderCore::prepare() {
   } else {
     store_ = std::make_unique<MemoryStore>(options_.budget_bytes);
   }
-  CollectorClock clock = seams_.clock;
+  CollectorSeams clock = seams_.clock;
   if (!clock.now_ns) clock.now_ns = kernel_now_ns;
   if (!clock.realtime_ns) clock.realtime_ns = realtime_now_ns;
+  clock.has_sources = seams_.has_sources;
   SegmentWriterOptions writer;
   writer.segment_bytes = segment_bytes_of(options_);
   writer.rotation_ns = static_cast<std::uint64_t>(options_.rotation_period.count());
@@ -183,9 +189,9 @@ Status RecorderCore::prepare() {
   writer.realtime_ns = clock.realtime_ns;
   writer.message = [this](const std::string& text) { message(text); };
   writer_ = std::make_unique<SegmentWriter>(*store_, *arena_, std::move(writer));
-  collector_ = std::make_unique<Collector>(*arena_, *store_, *writer_, std::move(clock),
-                                           [this] { return metadata_version(); },
-                                           calibration_ ? &*calibration_ : nullptr);
+  collector_ = std::make_unique<Collector>(
+      *arena_, *store_, *writer_, std::move(clock), [this] { return metadata_version(); },
+      calibration_ ? &*calibration_ : nullptr);
   __atomic_store_n(&g_arena, arena_.get(), __ATOMIC_SEQ_CST);
   return {};
 }
@@ -298,12 +304,10 @@ std::uint64_t RecorderCore::metadata_version() const {
 }
 
 Metadata RecorderCore::metadata() const {
-  char host[256] = {};
-  if (::gethostname(host, sizeof host - 1) != 0) std::strcpy(host, "unknown");
   Metadata entries{
       {"service",
        options_.service_name.empty() ? program_invocation_short_name : options_.service_name},
-      {"host", host},
+      {"host", host_name()},
       {"boot_id", boot_id_},
       {"process.available_parallelism", std::to_string(available_parallelism())},
       {"dial9.writer", "dial9-cpp"},
@@ -358,7 +362,8 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
   result.events_dropped = total_losses();
   result.is_complete = is_done && is_complete;
   if (!is_done) {
-    result.unfinished = "the collector didn't finish by the deadline: the active segment isn't sealed";
+    result.unfinished =
+        "the collector didn't finish by the deadline: the active segment isn't sealed";
     // It may be stuck in a write. It holds on to this object and ends by itself when it can.
     if (thread_.joinable()) thread_.detach();
   } else {
@@ -379,7 +384,8 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
 
 std::uint64_t RecorderCore::total_losses() const {
   std::uint64_t total = 0;
-  for (std::size_t i = 0; i < kLossCauses; ++i) total += arena_->loss_total(static_cast<LossCause>(i));
+  for (std::size_t i = 0; i < kLossCauses; ++i)
+    total += arena_->loss_total(static_cast<LossCause>(i));
   return total;
 }
 

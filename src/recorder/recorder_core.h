@@ -1,6 +1,7 @@
-// One recorder, from start to stop: wires directory, arena, store, writer and collector together and
-// runs the collector's thread. Strongest property: stop() returns by its deadline whatever the disk does,
-// and nothing that a host thread may still touch is unmapped. Spec: docs/spec/recorder.md, "Life".
+// One recorder, from start to stop: wires directory, arena, store, writer and collector together
+// and runs the collector's thread. Strongest property: stop() returns by its deadline whatever the
+// disk does, and nothing that a host thread may still touch is unmapped. Spec:
+// docs/spec/recorder.md, "Life".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,9 +23,10 @@ namespace dial9::internal {
 
 // What tests replace.
 struct CoreSeams {
-  CollectorClock clock;     // empty functions: the kernel's clocks
-  bool has_thread = true;   // false: the test calls step()
-  std::string boot_id;      // empty: make_boot_id()
+  CollectorSeams clock;    // empty functions: the kernel's clocks
+  bool has_thread = true;  // false: the test calls step()
+  bool has_sources = true;  // false: the collector records nothing of its own
+  std::string boot_id;     // empty: make_boot_id()
 };
 
 class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
@@ -76,13 +78,13 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   std::unique_ptr<Collector> collector_;
   std::thread thread_;
 
-  mutable std::mutex mutex_;  // guards all below
-  std::condition_variable wake_;   // collector: something was asked for
-  std::condition_variable done_;   // callers: it was done
+  mutable std::mutex mutex_;      // guards all below
+  std::condition_variable wake_;  // collector: something was asked for
+  std::condition_variable done_;  // callers: it was done
   bool is_stopping_ = false;
   bool is_finished_ = false;
   bool is_enabled_ = false;
-  bool is_complete_ = false;       // the last seal took everything
+  bool is_complete_ = false;  // the last seal took everything
   std::uint64_t rotations_asked_ = 0;
   std::uint64_t rotations_done_ = 0;
   std::uint64_t rotations_failed_ = 0;

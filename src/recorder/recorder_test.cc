@@ -98,7 +98,9 @@ TEST(Recorder, RefusesOptionsThatAreOutOfRangeByName) {
 
 TEST(Recorder, SaysWhyItCouldNotMakeItsDirectory) {
   const TempDir dir;
-  { std::ofstream(dir.path() + "/file") << "in the way"; }
+  {
+    std::ofstream(dir.path() + "/file") << "in the way";
+  }
   auto [recorder, status] = Recorder::start(RecorderOptions::disk(dir.path() + "/file/traces"));
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find(dir.path() + "/file"), std::string::npos) << status.message();
@@ -340,8 +342,8 @@ TEST(Recorder, LeavesPublishedEventsInItsFileWhenTheProcessIsKilled) {
     ChunkControl control;
     std::memcpy(&control, file.data() + header.control_offset + i * sizeof control, sizeof control);
     if (control.producer.state == kChunkFree) continue;
-    const std::uint8_t* stream =
-        file.data() + header.chunk_offset + std::uint64_t{header.chunk_bytes} * i + header.tables_bytes;
+    const std::uint8_t* stream = file.data() + header.chunk_offset +
+                                 std::uint64_t{header.chunk_bytes} * i + header.tables_bytes;
     const auto bytes = static_cast<std::uint32_t>(control.producer.committed);
     const Trace trace = Trace::of(std::vector<std::uint8_t>(stream, stream + bytes));
     EXPECT_EQ(trace.count("Seen"), control.producer.committed >> 32);

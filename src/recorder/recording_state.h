@@ -1,6 +1,6 @@
-// What the cold paths of all threads share with the recorder that runs: the arena, and the clock line
-// that is current. Strongest property: never destroyed, so that any thread at any time, after main and
-// in destructors too, may look. Spec: docs/spec/recorder.md, "Life of a recorder".
+// What the cold paths of all threads share with the recorder that runs: the arena, and the clock
+// line that is current. Strongest property: never destroyed, so that any thread at any time, after
+// main and in destructors too, may look. Spec: docs/spec/recorder.md, "Life of a recorder".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,8 +13,8 @@ namespace dial9::internal {
 
 class Arena;
 
-// The arena that threads take chunks from; null: no recorder. Release store by the recorder before the
-// epoch that allows its use, acquire load in the cold paths.
+// The arena that threads take chunks from; null: no recorder. Release store by the recorder before
+// the epoch that allows its use, acquire load in the cold paths.
 extern Arena* g_arena;
 
 // Opens a new epoch: threads pass their cold path once, and record from then on.
@@ -24,8 +24,8 @@ void close_epoch() noexcept;
 // A new epoch if recording is on, nothing else: makes threads take over a new clock line.
 void renew_epoch() noexcept;
 
-// After null was stored (sequentially consistent) into g_arena: true if no thread can still be using the
-// arena that was there but through a chunk of its own.
+// After null was stored (sequentially consistent) into g_arena: true if no thread can still be
+// using the arena that was there but through a chunk of its own.
 bool arena_is_unreferenced() noexcept;
 
 // The clock line that threads copy. One writer at a time (the collector); readers retry, lock-free.
@@ -39,7 +39,8 @@ void leave_chunk(ThreadBuffer& buffer) noexcept;
 // the key; exited threads are then found by their ids alone.
 bool install_process_hooks() noexcept;
 
-// What runs in the child of a fork, on its only thread. Set by the recorder (closes its descriptors).
+// What runs in the child of a fork, on its only thread. Set by the recorder (closes its
+// descriptors).
 using ForkHook = void (*)();
 extern ForkHook g_fork_hook;
 

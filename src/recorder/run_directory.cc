@@ -33,8 +33,8 @@ bool is_digits(const std::string& s) {
   return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Dead if its lock is free; without a lock, if no process has the id in its name (a run that is just
-// being made has a process).
+// Dead if its lock is free; without a lock, if no process has the id in its name (a run that is
+// just being made has a process).
 bool is_dead_run(const std::string& path, const std::string& boot_id) {
   const std::string lock_path = path + "/" + kLockName;
   const UniqueFd fd(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
@@ -112,9 +112,9 @@ Result<void> RunDirectory::make_and_lock() {
   if (!fd) return os_error(errno, "open the lock", lock_path);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return os_error(errno, "lock", lock_path);
-    return make_error(ErrorCode::kAlreadyExists,
-                      "'" + path_ + "' is in use by " + holder_of(fd.get()) +
-                          "; give each recorder a directory of its own");
+    return make_error(ErrorCode::kAlreadyExists, "'" + path_ + "' is in use by " +
+                                                     holder_of(fd.get()) +
+                                                     "; give each recorder a directory of its own");
   }
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(fd.get(), 0) != 0 ||
@@ -127,8 +127,8 @@ Result<void> RunDirectory::make_and_lock() {
 }
 
 Result<void> RunDirectory::recreate() {
-  struct stat there {};
-  struct stat held {};
+  struct stat there{};
+  struct stat held{};
   const std::string lock_path = path_ + "/" + kLockName;
   if (::stat(lock_path.c_str(), &there) == 0 && ::fstat(lock_.get(), &held) == 0 &&
       there.st_ino == held.st_ino && there.st_dev == held.st_dev) {
@@ -150,7 +150,7 @@ std::vector<LeftFile> find_dead_runs(const std::string& root, const std::string&
       continue;
     }
     for (const auto& entry : fs::directory_iterator(run.path(), ignored)) {
-      struct stat st {};
+      struct stat st{};
       if (!is_recorder_file(entry.path().filename().string()) ||
           ::lstat(entry.path().c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
         continue;

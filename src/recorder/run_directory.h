@@ -1,6 +1,6 @@
-// The directory of one run, `{root}/{boot_id}/`, and the lock that says its process lives. Strongest
-// property: a directory is touched only by the process that holds its lock, or, once that process is
-// dead, by whoever takes the lock over. Spec: docs/spec/events.md, "Files and objects".
+// The directory of one run, `{root}/{boot_id}/`, and the lock that says its process lives.
+// Strongest property: a directory is touched only by the process that holds its lock, or, once that
+// process is dead, by whoever takes the lock over. Spec: docs/spec/events.md, "Files and objects".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

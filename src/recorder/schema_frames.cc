@@ -11,39 +11,54 @@ namespace {
 
 const char* unit_text(Unit unit) {
   switch (unit) {
-    case Unit::kNone: return nullptr;
-    case Unit::kNs: return "ns";
-    case Unit::kUs: return "us";
-    case Unit::kMs: return "ms";
-    case Unit::kSeconds: return "s";
-    case Unit::kBytes: return "bytes";
-    case Unit::kCount: return "count";
+    case Unit::kNone:
+      return nullptr;
+    case Unit::kNs:
+      return "ns";
+    case Unit::kUs:
+      return "us";
+    case Unit::kMs:
+      return "ms";
+    case Unit::kSeconds:
+      return "s";
+    case Unit::kBytes:
+      return "bytes";
+    case Unit::kCount:
+      return "count";
   }
   return nullptr;
 }
 
 const char* kind_text(Kind kind) {
   switch (kind) {
-    case Kind::kNone: return nullptr;
-    case Kind::kGauge: return "gauge";
-    case Kind::kCounter: return "counter";
-    case Kind::kUpDownCounter: return "updown-counter";
+    case Kind::kNone:
+      return nullptr;
+    case Kind::kGauge:
+      return "gauge";
+    case Kind::kCounter:
+      return "counter";
+    case Kind::kUpDownCounter:
+      return "updown-counter";
   }
   return nullptr;
 }
 
 const char* role_text(Role role) {
   switch (role) {
-    case Role::kNone: return nullptr;
-    case Role::kSpanStart: return "span.start";
-    case Role::kSpanDuration: return "span.duration";
-    case Role::kSpanName: return "span.name";
+    case Role::kNone:
+      return nullptr;
+    case Role::kSpanStart:
+      return "span.start";
+    case Role::kSpanDuration:
+      return "span.duration";
+    case Role::kSpanName:
+      return "span.name";
   }
   return nullptr;
 }
 
-// Calls visit(field index, key, value) for each annotation. A unit is written under both its keys: the
-// ecosystem's older readers know only the second.
+// Calls visit(field index, key, value) for each annotation. A unit is written under both its keys:
+// the ecosystem's older readers know only the second.
 template <class Visit>
 void for_each_annotation(const EventType& type, Visit visit) {
   for (std::uint16_t i = 0; i < type.field_count; ++i) {
@@ -66,7 +81,8 @@ std::uint8_t* put_text16(std::uint8_t* at, const char* text) {
 
 std::size_t schema_frame_bytes(const EventType& type) noexcept {
   std::size_t bytes = 1 + 2 + 2 + std::strlen(type.name) + 1 + 2;
-  for (std::uint16_t i = 0; i < type.field_count; ++i) bytes += 2 + std::strlen(type.fields[i].name) + 1;
+  for (std::uint16_t i = 0; i < type.field_count; ++i)
+    bytes += 2 + std::strlen(type.fields[i].name) + 1;
   std::size_t annotations = 0;
   for_each_annotation(type, [&](std::uint16_t, const char* key, const char* value) {
     annotations += 2 + 2 + std::strlen(key) + 4 + std::strlen(value);
@@ -74,7 +90,8 @@ std::size_t schema_frame_bytes(const EventType& type) noexcept {
   return bytes + (annotations == 0 ? 0 : 1 + 3 + 2 + annotations);  // 3: the longest varint type id
 }
 
-std::uint8_t* write_schema_frames(std::uint8_t* at, const EventType& type, std::uint32_t id) noexcept {
+std::uint8_t* write_schema_frames(std::uint8_t* at, const EventType& type,
+                                  std::uint32_t id) noexcept {
   *at++ = static_cast<std::uint8_t>(format::FrameTag::kSchema);
   at = put_raw(at, static_cast<std::uint16_t>(id));
   at = put_text16(at, type.name);

@@ -1,6 +1,6 @@
-// Where segments are kept: a directory (disk_store.h) or memory (memory_store.h). One active segment at
-// a time; sealed ones are a ring under a byte budget. Strongest property: append() is all or nothing, so
-// a segment never ends inside a stream. Spec: docs/spec/recorder.md, "Segments".
+// Where segments are kept: a directory (disk_store.h) or memory (memory_store.h). One active
+// segment at a time; sealed ones are a ring under a byte budget. Strongest property: append() is
+// all or nothing, so a segment never ends inside a stream. Spec: docs/spec/recorder.md, "Segments".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kStageBytes = 128 << 10;
 constexpr std::uint64_t kRetryNs = 1'000'000'000;
-// The stream that closes a segment: metadata again, and the mark that it ended well. A segment leaves
-// room for it.
+// The stream that closes a segment: metadata again, and the mark that it ended well. A segment
+// leaves room for it.
 constexpr std::uint64_t kSealReserveBytes = 4 << 10;
 
 enum TypeId : std::uint16_t { kClockSync = 1, kMetadata = 2, kLoss = 3 };

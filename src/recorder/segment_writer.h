@@ -1,7 +1,7 @@
-// Puts streams into segments: a prologue in each (clock pair, metadata), rotation by age and size on the
-// monotonic clock, retry after failures. Strongest property: every event handed in is counted exactly
-// once, as written or as lost with its time range; an empty segment is never sealed.
-// Spec: docs/spec/recorder.md, "Segments".
+// Puts streams into segments: a prologue in each (clock pair, metadata), rotation by age and size
+// on the monotonic clock, retry after failures. Strongest property: every event handed in is
+// counted exactly once, as written or as lost with its time range; an empty segment is never
+// sealed. Spec: docs/spec/recorder.md, "Segments".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,9 +23,9 @@ using Metadata = std::vector<std::pair<std::string, std::string>>;
 struct SegmentWriterOptions {
   std::uint64_t segment_bytes;
   std::uint64_t rotation_ns;
-  std::function<Metadata()> metadata;                 // asked at each prologue
-  std::function<std::uint64_t()> realtime_ns;         // with each clock pair
-  std::function<void(const std::string&)> message;    // one line, rarely
+  std::function<Metadata()> metadata;               // asked at each prologue
+  std::function<std::uint64_t()> realtime_ns;       // with each clock pair
+  std::function<void(const std::string&)> message;  // one line, rarely
 };
 
 // What one stream carries: `first_ns` and `last_ns` bound its events' times.
@@ -87,8 +87,8 @@ class SegmentWriter {
   std::uint64_t retry_ns_ = 0;
   std::string failure_;
   WriterTotals totals_;
-  // Losses that were told of: in all; in staged bytes; in the active segment. The latter two are told
-  // again if the bytes come to nothing.
+  // Losses that were told of: in all; in staged bytes; in the active segment. The latter two are
+  // told again if the bytes come to nothing.
   struct ToldLoss {
     std::uint64_t count = 0;
     std::uint64_t first_ns = 0;

@@ -63,7 +63,8 @@ class SegmentWriterTest : public ::testing::Test {
   // A stream of `events` events of `padding` bytes each.
   void append(std::uint64_t events, std::uint64_t now_ns, std::size_t padding = 10) {
     format::Encoder out;
-    out.schema(9, "E", true, {{"n", format::FieldType::kVarint}, {"s", format::FieldType::kString}});
+    out.schema(9, "E", true,
+               {{"n", format::FieldType::kVarint}, {"s", format::FieldType::kString}});
     for (std::uint64_t i = 0; i < events; ++i) {
       out.begin(9, now_ns);
       out.varint(i);

@@ -1,6 +1,6 @@
 // Spans' identity and accounting: which span is open in which task, and when it runs.
-// Strongest property: no lock and no shared line but the task's own slot, which only the thread that
-// runs the task writes. Spec: docs/spec/recorder.md, "Spans".
+// Strongest property: no lock and no shared line but the task's own slot, which only the thread
+// that runs the task writes. Spec: docs/spec/recorder.md, "Spans".
 // SPDX-License-Identifier: Apache-2.0
 #include "dial9/internal/span_core.h"
 
@@ -18,9 +18,10 @@ constexpr std::uint64_t kUnknownWorkerId = ~std::uint64_t{0};
 constexpr std::size_t kSlots = 3;
 constexpr std::size_t kBuckets = 16384;  // 1 MiB of untouched memory until spans are used
 
-// Tasks with open spans: task id -> innermost span. A task lies in its bucket, or, where that was full,
-// in its second one; `overflows` counts those. A slot is claimed by a compare-and-swap on its task and
-// from then on touched by the thread that runs the task; who runs it next is told by the runtime.
+// Tasks with open spans: task id -> innermost span. A task lies in its bucket, or, where that was
+// full, in its second one; `overflows` counts those. A slot is claimed by a compare-and-swap on its
+// task and from then on touched by the thread that runs the task; who runs it next is told by the
+// runtime.
 struct alignas(64) Bucket {
   std::uint64_t tasks[kSlots];
   SpanCore* innermost[kSlots];

@@ -63,18 +63,33 @@ bool StreamScanner::scan_event(Cursor& in) {
     if ((wire_type & format::kOptionalBit) != 0 && in.get<std::uint8_t>() == 0) continue;
     switch (static_cast<format::FieldType>(wire_type & ~format::kOptionalBit)) {
       case format::FieldType::kBool:
-      case format::FieldType::kU8: in.skip(1); break;
-      case format::FieldType::kU16: in.skip(2); break;
+      case format::FieldType::kU8:
+        in.skip(1);
+        break;
+      case format::FieldType::kU16:
+        in.skip(2);
+        break;
       case format::FieldType::kPooledStackFrames:
       case format::FieldType::kPooledString:
-      case format::FieldType::kU32: in.skip(4); break;
+      case format::FieldType::kU32:
+        in.skip(4);
+        break;
       case format::FieldType::kI64:
-      case format::FieldType::kF64: in.skip(8); break;
+      case format::FieldType::kF64:
+        in.skip(8);
+        break;
       case format::FieldType::kString:
-      case format::FieldType::kBytes: in.skip(in.get<std::uint32_t>()); break;
-      case format::FieldType::kStackFrames: in.skip(std::uint64_t{in.get<std::uint32_t>()} * 8); break;
-      case format::FieldType::kVarint: in.skip_varint(); break;
-      default: return false;
+      case format::FieldType::kBytes:
+        in.skip(in.get<std::uint32_t>());
+        break;
+      case format::FieldType::kStackFrames:
+        in.skip(std::uint64_t{in.get<std::uint32_t>()} * 8);
+        break;
+      case format::FieldType::kVarint:
+        in.skip_varint();
+        break;
+      default:
+        return false;
     }
   }
   return in.is_good();
@@ -118,7 +133,8 @@ bool StreamScanner::scan(std::span<const std::uint8_t> frames) {
         if (!scan_event(in)) return false;
         is_definition = false;
         break;
-      default: return false;
+      default:
+        return false;
     }
     if (!in.is_good()) return false;
     if (is_definition) {

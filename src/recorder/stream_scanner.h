@@ -1,6 +1,7 @@
-// Follows a chunk's stream frame by frame, so that a partly drained chunk can go on in a stream of its
-// own: it keeps the definitions seen so far and the time base. Strongest property: it reads only what
-// was committed and refuses what it can't follow. Spec: docs/spec/recorder.md, "Continuations".
+// Follows a chunk's stream frame by frame, so that a partly drained chunk can go on in a stream of
+// its own: it keeps the definitions seen so far and the time base. Strongest property: it reads
+// only what was committed and refuses what it can't follow. Spec: docs/spec/recorder.md,
+// "Continuations".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

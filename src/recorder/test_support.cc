@@ -87,7 +87,8 @@ std::uint64_t Trace::count(const std::string& event) const {
                     [&](const format::OwnedEvent& e) { return schema(e).name == event; }));
 }
 
-std::vector<std::uint64_t> Trace::numbers(const std::string& event, const std::string& field) const {
+std::vector<std::uint64_t> Trace::numbers(const std::string& event,
+                                          const std::string& field) const {
   std::vector<std::uint64_t> out;
   for (const auto& e : trace_.events) {
     if (schema(e).name == event) out.push_back(trace_.field(e, field)->bits);
@@ -145,7 +146,9 @@ std::string Trace::metadata(const std::string& key) const {
 SteppedRecorder::SteppedRecorder(RecorderOptions options)
     : now_ns_(std::make_shared<std::atomic<std::uint64_t>>(kernel_now_ns())),
       messages_(std::make_shared<std::vector<std::string>>()) {
-  options.on_message = [messages = messages_](const std::string& text) { messages->push_back(text); };
+  options.on_message = [messages = messages_](const std::string& text) {
+    messages->push_back(text);
+  };
   CoreSeams seams;
   seams.clock.now_ns = [now = now_ns_] { return now->load(); };
   seams.has_thread = false;

@@ -1,5 +1,6 @@
-// What this folder's tests share: a recorder on a hand-moved clock, temporary directories, and recorded
-// bytes as decoded events (by the format's decoder, an independent reader of what we write).
+// What this folder's tests share: a recorder on a hand-moved clock, temporary directories, and
+// recorded bytes as decoded events (by the format's decoder, an independent reader of what we
+// write).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -68,7 +69,8 @@ class Trace {
 // A recorder without a thread, on a clock that the test moves.
 class SteppedRecorder {
  public:
-  explicit SteppedRecorder(RecorderOptions options = RecorderOptions::memory(std::uint64_t{16} << 20));
+  explicit SteppedRecorder(RecorderOptions options = RecorderOptions::memory(std::uint64_t{16}
+                                                                             << 20));
   ~SteppedRecorder();
 
   RecorderCore& core() { return *core_; }

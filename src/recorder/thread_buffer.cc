@@ -1,6 +1,6 @@
-// The cold ways out of the hot path: attach a thread, take a chunk, define schemas and strings, count a
-// loss. All of it async-signal-safe after a thread's first event, none of it locks or allocates.
-// Spec: docs/spec/recorder.md, "Thread buffers".
+// The cold ways out of the hot path: attach a thread, take a chunk, define schemas and strings,
+// count a loss. All of it async-signal-safe after a thread's first event, none of it locks or
+// allocates. Spec: docs/spec/recorder.md, "Thread buffers".
 // SPDX-License-Identifier: Apache-2.0
 #include "dial9/internal/thread_buffer.h"
 
@@ -40,8 +40,8 @@ constinit ClockLine g_clock{0, 0, 0};
 constinit pthread_key_t g_exit_key = 0;
 constinit bool g_has_exit_key = false;
 
-// Threads that may hold a pointer to the arena from g_arena, by thread id: an arena is unmapped only when
-// none is left (arena_is_unreferenced).
+// Threads that may hold a pointer to the arena from g_arena, by thread id: an arena is unmapped
+// only when none is left (arena_is_unreferenced).
 struct alignas(64) ArenaUsers {
   std::uint32_t count;
 };
@@ -121,8 +121,8 @@ void on_fork_in_child() noexcept {
 }
 
 void watch_thread_exit() noexcept {
-  // Beyond the first 32 keys glibc allocates, which a signal handler must not: such threads are found
-  // by the collector when they are gone.
+  // Beyond the first 32 keys glibc allocates, which a signal handler must not: such threads are
+  // found by the collector when they are gone.
   if (g_has_exit_key && g_exit_key < 32) {
     const std::uintptr_t round = t_buffer.is_exiting != 0 ? kLastExitRound : 1;
     pthread_setspecific(g_exit_key, reinterpret_cast<void*>(round));
@@ -151,7 +151,8 @@ bool next_chunk(ThreadBuffer& buffer) noexcept {
     Arena::close(*buffer.control);
     forget_chunk(buffer);
   }
-  if (arena == nullptr || arena->serial() != buffer.arena_serial) return false;  // stopped meanwhile
+  if (arena == nullptr || arena->serial() != buffer.arena_serial)
+    return false;  // stopped meanwhile
   LossCause cause = LossCause::kArenaFull;
   const std::uint32_t chunk = arena->take(buffer.tid, now_on(buffer.clock), &cause);
   if (chunk == kNoChunk) {
@@ -229,7 +230,8 @@ void leave_chunk(ThreadBuffer& buffer) noexcept {
 }
 
 bool install_process_hooks() noexcept {
-  // Once, guarded by the recorder's start lock. Never undone: a thread may be inside on_thread_exit.
+  // Once, guarded by the recorder's start lock. Never undone: a thread may be inside
+  // on_thread_exit.
   static constinit bool is_installed = false;
   if (!is_installed) {
     is_installed = true;
@@ -319,8 +321,8 @@ std::uint32_t pool_define(ThreadBuffer& buffer, const interned& v) noexcept {
     buffer.tables->symbols[id % kSymbolSlots] = id;
   } else if (v.symbol == nullptr) {
     const std::uint32_t hash = hash_text(data, size);
-    buffer.tables->texts[hash % kTextSlots] = {hash, id, static_cast<std::uint32_t>(at - buffer.begin),
-                                               static_cast<std::uint32_t>(size)};
+    buffer.tables->texts[hash % kTextSlots] = {
+        hash, id, static_cast<std::uint32_t>(at - buffer.begin), static_cast<std::uint32_t>(size)};
   }
   buffer.cursor = put_block(at, data, size);
   return id;
@@ -339,16 +341,26 @@ std::uint32_t pool_define(ThreadBuffer& buffer, const callchain& v) noexcept {
 
 const char* loss_cause_name(LossCause cause) noexcept {
   switch (cause) {
-    case LossCause::kArenaFull: return "arena_full";
-    case LossCause::kThreadShare: return "thread_share";
-    case LossCause::kNested: return "nested";
-    case LossCause::kTooLarge: return "too_large";
-    case LossCause::kTooManyTypes: return "too_many_types";
-    case LossCause::kSpanTable: return "span_table";
-    case LossCause::kWriteFailed: return "write_failed";
-    case LossCause::kFileRemoved: return "file_removed";
-    case LossCause::kInternal: return "internal";
-    case LossCause::kCount: break;
+    case LossCause::kArenaFull:
+      return "arena_full";
+    case LossCause::kThreadShare:
+      return "thread_share";
+    case LossCause::kNested:
+      return "nested";
+    case LossCause::kTooLarge:
+      return "too_large";
+    case LossCause::kTooManyTypes:
+      return "too_many_types";
+    case LossCause::kSpanTable:
+      return "span_table";
+    case LossCause::kWriteFailed:
+      return "write_failed";
+    case LossCause::kFileRemoved:
+      return "file_removed";
+    case LossCause::kInternal:
+      return "internal";
+    case LossCause::kCount:
+      break;
   }
   return "unknown";
 }

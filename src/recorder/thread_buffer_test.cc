@@ -1,4 +1,5 @@
-// Thread buffers: nothing torn, nothing lost without being counted, whatever threads and signals do.
+// Thread buffers: nothing torn, nothing lost without being counted, whatever threads and signals
+// do.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -26,7 +27,9 @@ TEST(ThreadBuffer, KeepsEveryEventOfEveryThreadOrCountsIt) {
   RecorderOptions options = RecorderOptions::memory(std::uint64_t{64} << 20);
   options.arena_bytes = std::uint64_t{1} << 20;  // small enough that some are dropped
   Status status;
-  const auto core = RecorderCore::start(options, {}, &status);
+  CoreSeams seams;
+  seams.has_sources = false;  // every loss is one of ours
+  const auto core = RecorderCore::start(options, seams, &status);
   ASSERT_TRUE(status.ok());
   constexpr std::uint64_t kThreads = 8;
   constexpr std::uint64_t kEach = 60'000;
@@ -91,8 +94,8 @@ TEST(ThreadBuffer, IsNeverTornByAHandlerThatRecords) {
   RecorderOptions options = RecorderOptions::memory(std::uint64_t{512} << 20);
   SteppedRecorder recorder(options);
   g_from_handler = 0;
-  struct sigaction action {};
-  struct sigaction before {};
+  struct sigaction action{};
+  struct sigaction before{};
   action.sa_handler = record_in_handler;
   ASSERT_EQ(::sigaction(SIGUSR1, &action, &before), 0);
   const pthread_t target = ::pthread_self();
@@ -210,7 +213,8 @@ TEST(ThreadBuffer, WorksInDestructorsOfThreadLocalsAndKeys) {
                                  [](void* round) {
                                    record(Numbered{8, reinterpret_cast<std::uintptr_t>(round)});
                                    const auto next = reinterpret_cast<std::uintptr_t>(round) + 1;
-                                   if (next < 4) ::pthread_setspecific(g_key, reinterpret_cast<void*>(next));
+                                   if (next < 4)
+                                     ::pthread_setspecific(g_key, reinterpret_cast<void*>(next));
                                  }),
             0);
   std::thread([] {
@@ -265,7 +269,9 @@ TEST(ThreadBuffer, StaysInsideTheArenaWithTenThousandThreads) {
   RecorderOptions options = RecorderOptions::memory(std::uint64_t{64} << 20);
   options.arena_bytes = std::uint64_t{2} << 20;
   Status status;
-  const auto core = RecorderCore::start(options, {}, &status);
+  CoreSeams seams;
+  seams.has_sources = false;  // every loss is one of ours
+  const auto core = RecorderCore::start(options, seams, &status);
   ASSERT_TRUE(status.ok());
   std::vector<std::thread> threads;
   for (std::uint64_t i = 0; i < 10'000; ++i) {

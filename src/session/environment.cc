@@ -34,7 +34,8 @@ std::optional<bool> to_bool(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> to_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
+std::optional<std::uint64_t> to_number(std::string_view text, std::uint64_t least,
+                                       std::uint64_t most) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
@@ -48,14 +49,16 @@ class Reader {
  public:
   Reader(const Variables& variables, EnvironmentPlan& plan) : variables_(variables), plan_(plan) {}
 
-  // Each notes the name as known, and leaves `out` alone if the variable is missing or not understood.
+  // Each notes the name as known, and leaves `out` alone if the variable is missing or not
+  // understood.
   bool flag(const char* name, bool* out) {
     return read(name, "a boolean (t true 1 y yes on, f false 0 n no off)", out, to_bool);
   }
   bool number(const char* name, std::uint64_t least, std::uint64_t most, std::uint64_t* out) {
     const std::string wanted =
         "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
-    return read(name, wanted, out, [&](std::string_view text) { return to_number(text, least, most); });
+    return read(name, wanted, out,
+                [&](std::string_view text) { return to_number(text, least, most); });
   }
   bool text(const char* name, std::string* out) {
     return read(name, "text that isn't empty", out, [](std::string_view value) {
@@ -101,8 +104,9 @@ class Reader {
     if (value == nullptr) return false;
     const auto parsed = parse(*value);
     if (!parsed) {
-      plan_.messages.push_back(std::string(name) + "='" + *value + "' is not understood: it must be " +
-                               wanted + "; it counts as missing");
+      plan_.messages.push_back(std::string(name) + "='" + *value +
+                               "' is not understood: it must be " + wanted +
+                               "; it counts as missing");
       return false;
     }
     *out = *parsed;
@@ -148,8 +152,9 @@ void read_own(Reader& reader, EnvironmentPlan& plan) {
     if (clock == "tsc") options.clock = ClockChoice::kTsc;
     if (clock == "kernel") options.clock = ClockChoice::kKernel;
     if (clock != "tsc" && clock != "kernel" && clock != "auto") {
-      plan.messages.push_back("DIAL9_CLOCK='" + clock +
-                              "' is not understood: it must be auto, tsc or kernel; it counts as missing");
+      plan.messages.push_back(
+          "DIAL9_CLOCK='" + clock +
+          "' is not understood: it must be auto, tsc or kernel; it counts as missing");
     }
   }
   reader.flag("DIAL9_QUIET", &plan.is_quiet);
@@ -166,11 +171,13 @@ void read_sources(Reader& reader, EnvironmentPlan& plan) {
   plan.sched_wait_sample_rate = static_cast<std::uint32_t>(rate);
   bool tracks_tasks = true;
   reader.flag("DIAL9_TASK_TRACKING_ENABLED", &tracks_tasks);
-  if (!tracks_tasks) reader.unbuilt("DIAL9_TASK_TRACKING_ENABLED", "recording without task tracking");
+  if (!tracks_tasks)
+    reader.unbuilt("DIAL9_TASK_TRACKING_ENABLED", "recording without task tracking");
   reader.text("DIAL9_RUNTIME_NAME", &plan.runtime_name);
 }
 
-// In events.md, not in this version. Those that are on by default are reported only where asked for.
+// In events.md, not in this version. Those that are on by default are reported only where asked
+// for.
 void read_unbuilt(Reader& reader) {
   reader.unbuilt_value("DIAL9_S3_BUCKET", "uploading to S3");
   reader.unbuilt_value("DIAL9_S3_PREFIX", "uploading to S3");
@@ -181,7 +188,8 @@ void read_unbuilt(Reader& reader) {
   reader.unbuilt_value("DIAL9_MEMORY_SAMPLE_RATE_BYTES", "memory profiling");
   reader.unbuilt_flag("DIAL9_MEMORY_TRACK_LIVESET", "memory profiling");
   reader.unbuilt_flag("DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED", "sampling of accept queues");
-  reader.unbuilt_value("DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS", "sampling of accept queues");
+  reader.unbuilt_value("DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS",
+                       "sampling of accept queues");
   reader.unbuilt_flag("DIAL9_TASK_DUMP_ENABLED", "dumping of task stacks");
   reader.unbuilt_value("DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS", "dumping of task stacks");
   reader.unbuilt_flag("DIAL9_FORCE_CTIMER", "CPU profiling");

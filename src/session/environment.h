@@ -1,6 +1,6 @@
-// What the DIAL9_ variables ask for. Strongest property: nothing is ignored in silence: a value that
-// isn't understood, a variable that doesn't exist, and a feature that this version hasn't got are each
-// reported by name. Spec: docs/spec/events.md, "Environment".
+// What the DIAL9_ variables ask for. Strongest property: nothing is ignored in silence: a value
+// that isn't understood, a variable that doesn't exist, and a feature that this version hasn't got
+// are each reported by name. Spec: docs/spec/events.md, "Environment".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -73,12 +73,18 @@ TEST(Environment, ReadsBooleansInEverySpelling) {
 
 TEST(Environment, NamesEveryValueThatItDoesNotUnderstandAndTakesItAsMissing) {
   const std::pair<const char*, const char*> bad[] = {
-      {"DIAL9_ENABLED", "maybe"},           {"DIAL9_ROTATION_SECS", "-1"},
-      {"DIAL9_ROTATION_SECS", "nan"},       {"DIAL9_ROTATION_SECS", "1e9"},
-      {"DIAL9_MAX_DISK_USAGE_MB", "0"},     {"DIAL9_MAX_DISK_USAGE_MB", "12 MB"},
-      {"DIAL9_MAX_FILE_SIZE_MB", "600"},    {"DIAL9_TRACE_DIR", ""},
-      {"DIAL9_CLOCK", "hpet"},              {"DIAL9_SCHED_WAIT_SAMPLE_RATE", "0"},
-      {"DIAL9_ARENA_MB", "99999999999999"}, {"DIAL9_CPU_PROFILE_ENABLED", "2"},
+      {"DIAL9_ENABLED", "maybe"},
+      {"DIAL9_ROTATION_SECS", "-1"},
+      {"DIAL9_ROTATION_SECS", "nan"},
+      {"DIAL9_ROTATION_SECS", "1e9"},
+      {"DIAL9_MAX_DISK_USAGE_MB", "0"},
+      {"DIAL9_MAX_DISK_USAGE_MB", "12 MB"},
+      {"DIAL9_MAX_FILE_SIZE_MB", "600"},
+      {"DIAL9_TRACE_DIR", ""},
+      {"DIAL9_CLOCK", "hpet"},
+      {"DIAL9_SCHED_WAIT_SAMPLE_RATE", "0"},
+      {"DIAL9_ARENA_MB", "99999999999999"},
+      {"DIAL9_CPU_PROFILE_ENABLED", "2"},
   };
   for (const auto& [name, value] : bad) {
     const EnvironmentPlan plan = plan_from({{name, value}});

@@ -22,7 +22,8 @@ Status add_process_usage(std::chrono::nanoseconds period) noexcept {
     if (!internal::is_process_usage_supported()) {
       return Status::failure("process usage: this platform doesn't tell");
     }
-    return internal::add_paced_source("process_usage", period, internal::SourcePace::kWhileBusy, sample);
+    return internal::add_paced_source("process_usage", period, internal::SourcePace::kWhileBusy,
+                                      sample);
   } catch (const std::exception&) {
     return Status::failure("out of memory");
   }

@@ -1,6 +1,6 @@
 // What the process uses: CPU time, memory, faults, block operations, context switches, as one
-// ProcessResourceUsageEvent a sample. Strongest property: about 2 us a sample, from two kernel calls;
-// what the platform can't tell is not recorded. Spec: docs/spec/events.md, "Process".
+// ProcessResourceUsageEvent a sample. Strongest property: about 2 us a sample, from two kernel
+// calls; what the platform can't tell is not recorded. Spec: docs/spec/events.md, "Process".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,9 @@
 
 namespace dial9::internal {
 
-DIAL9_EVENT(ProcessResourceUsageEvent, (ns_counter_u64, user_cpu_ns), (ns_counter_u64, system_cpu_ns),
-            (bytes_gauge_u64, max_rss_bytes), (counter_u64, minor_faults), (counter_u64, major_faults),
+DIAL9_EVENT(ProcessResourceUsageEvent, (ns_counter_u64, user_cpu_ns),
+            (ns_counter_u64, system_cpu_ns), (bytes_gauge_u64, max_rss_bytes),
+            (counter_u64, minor_faults), (counter_u64, major_faults),
             (counter_u64, block_input_ops), (counter_u64, block_output_ops),
             (counter_u64, voluntary_context_switches), (counter_u64, involuntary_context_switches),
             (bytes_gauge_u64, rss_bytes));

@@ -1,5 +1,5 @@
-// getrusage() and /proc/self/statm. The file is opened at each sample: 5 us ten times a second buy that
-// no descriptor is held.
+// getrusage() and /proc/self/statm. The file is opened at each sample: 5 us ten times a second buy
+// that no descriptor is held.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/resource.h>
