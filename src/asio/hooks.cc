@@ -107,7 +107,7 @@ void note_created(TrackedOp& op, bool is_timer_known) noexcept {
       }
       op.created_ns = runtime::now_ns();  // a wait for the strand is counted from here
       runtime::queue_pushed(op.runtime);
-      runtime::task_ready_at(op.task.id, runtime::polled_task(), op.created_ns);
+      op.ready_ns = runtime::polled_task();  // the waker, for note_strand_ready()
       return;
     case OpKind::kTimer:
       op.created_ns = runtime::now_ns();
@@ -156,6 +156,13 @@ void note_ready(const TrackedOp& op, bool is_aborted) noexcept {
   if (ready_ns != 0) runtime::task_ready_at(op.task.id, 0, ready_ns);
 }
 
+// A strand that is free runs a handler at once, inside the poll that came to it: no wake then, since
+// no poll would answer it, and the task's next poll would look late by all the time in between.
+void note_strand_ready(const TrackedOp& op, runtime::RuntimeId runtime) noexcept {
+  if (op.created_ns == 0 || runtime::is_polled(runtime, op.task.id)) return;
+  runtime::task_ready_at(op.task.id, op.ready_ns, op.created_ns);
+}
+
 void note_strand_wait(const TrackedOp& op) noexcept {
   ObjectNote holder;
   if (op.created_ns == 0 || !g_strands.get(op.object, &holder)) return;
@@ -201,7 +208,10 @@ void op_began(Completion& completion, bool is_aborted) noexcept {
     return;
   }
   note_ready(op, is_aborted);
-  if (op.site != nullptr && op.site->kind == OpKind::kStrand) note_strand_wait(op);
+  if (op.site != nullptr && op.site->kind == OpKind::kStrand) {
+    note_strand_ready(op, runtime);
+    note_strand_wait(op);
+  }
   runtime::poll_start(completion.poll_, runtime, op.task);
 }
 

@@ -185,6 +185,14 @@ void switch_task(TaskRef task) noexcept {
   internal::span_poll_start(task.id, stamp);
 }
 
+bool is_polled(RuntimeId runtime, TaskId task) noexcept {
+  for (const Poll* poll = t_state.poll; poll != nullptr; poll = poll->outer) {
+    if (poll->state == Poll::State::kOpen) return poll->task.id == task && poll->runtime == runtime;
+    if (poll->state == Poll::State::kPaused) return false;
+  }
+  return false;
+}
+
 bool is_in_poll() noexcept {
   const Poll* poll = t_state.poll;
   return poll != nullptr && poll->state != Poll::State::kOff &&

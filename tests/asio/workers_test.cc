@@ -258,6 +258,29 @@ TEST(AsioStrands, AWaitForAStrandNamesTheThreadThatHeldIt) {
   EXPECT_LE(waits[0].timestamp_ns + waits[0].number("duration_ns"), first.start_ns);
 }
 
+TEST(AsioStrands, AHandlerThatAFreeStrandRunsAtOnceLeavesNoWakeWithoutAPoll) {
+  const Trace trace = record([] {
+    net::io_context io;
+    auto strand = net::make_strand(io);
+    asio::co_spawn(strand, "on a strand", []() -> net::awaitable<void> {
+      net::steady_timer timer(co_await net::this_coro::executor);
+      for (int i = 0; i < 5; ++i) {
+        timer.expires_after(std::chrono::milliseconds(1));
+        co_await timer.async_wait(net::use_awaitable);
+      }
+    });
+    io.run();
+  });
+  const std::uint64_t task = trace.task_named("on a strand");
+  const std::vector<Event> wakes = trace.wakes_of(task);
+  const std::vector<Poll> polls = trace.polls_of(task);
+  ASSERT_EQ(wakes.size(), polls.size());
+  for (std::size_t i = 0; i < polls.size(); ++i) {
+    EXPECT_LE(wakes[i].timestamp_ns, polls[i].start_ns);
+    if (i > 0) { EXPECT_GT(wakes[i].timestamp_ns, polls[i - 1].end_ns); }
+  }
+}
+
 TEST(AsioStrands, OldStrandsOfAContextWorkToo) {
   int ran = 0;
   const Trace trace = record([&] {
