@@ -249,7 +249,9 @@ TEST_F(Places, ACallThroughANullPointerShowsItsCaller) {
 class Plugin {
  public:
   explicit Plugin(const char* path) : handle_(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {}
-  ~Plugin() { dlclose(handle_); }
+  ~Plugin() {
+    if (handle_ != nullptr) dlclose(handle_);
+  }
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
   void* find(const char* name) const { return dlsym(handle_, name); }
