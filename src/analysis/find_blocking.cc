@@ -14,10 +14,13 @@ namespace dial9::analysis {
 namespace {
 
 constexpr std::uint64_t kMinCount = 5;
-constexpr std::uint64_t kMinTotalNs = 50'000'000;
+constexpr std::uint64_t kMinTotalNs = 20'000'000;
+// So many that are this long at the median are no accident of the kernel's.
+constexpr std::uint64_t kSystematicCount = 20;
+constexpr std::uint64_t kSystematicNs = 1'000'000;
 constexpr double kCriticalShare = 0.25;  // of one worker's time
 constexpr std::uint64_t kStrandFloorNs = 5'000'000;
-constexpr std::uint64_t kMinStrandWaits = 20;
+constexpr std::uint64_t kMinStrandWaits = 10;
 constexpr double kMinStrandShare = 0.05;      // of the strand's recorded waits
 constexpr double kCriticalStrandWaits = 0.5;  // of the trace's length, summed over waiters
 constexpr std::size_t kMaxSources = 8;
@@ -99,7 +102,9 @@ Finding make_finding(const FindContext& context, const Source& source, const Blo
   finding.end_ns = worst.start_ns + worst.duration_ns;
   const double share = static_cast<double>(blocked.total_ns) /
                        static_cast<double>(std::max<std::uint64_t>(trace.duration_ns(), 1));
-  if (blocked.count >= kMinCount && blocked.total_ns >= kMinTotalNs) {
+  const bool is_systematic = blocked.count + blocked.explained >= kSystematicCount &&
+                             blocked.durations.quantile(0.5) >= kSystematicNs;
+  if ((blocked.count >= kMinCount && blocked.total_ns >= kMinTotalNs) || is_systematic) {
     finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
   }
   finding.message =

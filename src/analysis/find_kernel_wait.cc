@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint64_t kMinTotalNs = 100'000'000;
 constexpr double kInfoShare = 0.10;  // wait / (run + wait) of the workers
 constexpr double kWarningShare = 0.25;
+constexpr double kWallShare = 0.25;  // of one worker's time, whoever causes it
+constexpr double kHeavyShare = 0.50;
 constexpr double kCriticalShare = 0.60;
 constexpr double kForeignShare =
     0.50;  // of the process's CPU burned by threads that are no workers
@@ -118,7 +120,11 @@ void find_kernel_waits(const FindContext& context, Findings& out) {
   finding.kind = FindingKind::kKernelWait;
   finding.count = trace.sched.size();
   const std::string own = own_doing(trace, totals);
-  if (share >= kWarningShare && totals.wait_ns >= kMinTotalNs && !own.empty()) {
+  const double of_wall = static_cast<double>(totals.wait_ns) /
+                         static_cast<double>(std::max<std::uint64_t>(trace.duration_ns(), 1));
+  const bool is_own = share >= kWarningShare && !own.empty();
+  const bool is_heavy = share >= kHeavyShare && of_wall >= kWallShare;
+  if (totals.wait_ns >= kMinTotalNs && (is_own || is_heavy)) {
     finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
   }
   if (!trace.sched.empty()) {

@@ -1,5 +1,6 @@
-// queue-growth: a queue whose backlog only rises. Judged by the lowest depth in each slice of time,
-// so bursts that drain don't count. Spec: docs/spec/findings.md, "queue-growth".
+// queue-growth: a queue whose backlog rises and rises, or that never drains. Judged by the lowest
+// depth in each slice of time, so bursts that drain don't count.
+// Spec: docs/spec/findings.md, "queue-growth".
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -59,44 +60,77 @@ Run best_run(const Slices& slices) {
   return best;
 }
 
+// The longest run of slices in which the depth is never below the floor.
+Run longest_backlog(const Slices& slices, double floor) {
+  Run best;
+  std::size_t length = 0;
+  for (std::size_t s = 0; s < kSlices; ++s) {
+    length = slices.lowest[s] >= floor ? length + 1 : 0;
+    if (length > best.last - best.first + 1) {
+      best = {s + 1 - length, s};
+    }
+  }
+  return best;
+}
+
+double deepest(const Series& series, std::uint64_t from_ns, std::uint64_t to_ns) {
+  double depth = 0;
+  for (std::size_t i = 0; i < series.value.size(); ++i) {
+    if (series.at_ns[i] >= from_ns && series.at_ns[i] < to_ns) {
+      depth = std::max(depth, series.value[i]);
+    }
+  }
+  return depth;
+}
+
+std::string depth_text(double depth) { return human_count(static_cast<std::uint64_t>(depth)); }
+
+void judge(const FindContext& context, const Series& series, Findings& out) {
+  const Slices slices = slice(series);
+  const double floor = context.options.queue_depth_floor;
+  Run run = best_run(slices);
+  const double low = slices.lowest[run.first];
+  const double high = slices.lowest[run.last];
+  const bool is_rising = run.last - run.first + 1 >= kMinRun && high - low >= floor;
+  if (!is_rising) {
+    run = longest_backlog(slices, floor);
+    if (run.last - run.first + 1 < kMinRun || slices.lowest[run.first] < floor) {
+      return;
+    }
+  }
+  Finding finding;
+  finding.kind = FindingKind::kQueueGrowth;
+  finding.where = std::string(context.trace.names.text(series.name));
+  finding.at_ns = slices.from_ns + run.first * slices.slice_ns;
+  finding.end_ns = slices.from_ns + (run.last + 1) * slices.slice_ns;
+  finding.worst_ns = finding.end_ns - finding.at_ns;
+  const double depth = deepest(series, finding.at_ns, finding.end_ns + 1);
+  finding.severity = depth >= kCriticalDepth ? Severity::kCritical : Severity::kWarning;
+  finding.count = static_cast<std::uint64_t>(depth);
+  const std::string span = human_duration(finding.worst_ns);
+  finding.message = is_rising ? finding.where + " rose from " + depth_text(low) + " to " +
+                                    depth_text(high) + " over " + span + " without falling"
+                              : finding.where + " was never below " + depth_text(floor) + " for " +
+                                    span + " and reached " + depth_text(depth);
+  std::string lowest;
+  for (const double value : slices.lowest) {
+    lowest += (lowest.empty() ? "" : " ") + std::to_string(static_cast<std::uint64_t>(value));
+  }
+  finding.evidence.push_back("the lowest depth of each " + human_duration(slices.slice_ns) + ": " +
+                             lowest);
+  finding.next = "more is posted than is run: bound the queue or slow its producer down";
+  finding.score = depth;
+  out.push_back(std::move(finding));
+}
+
 }  // namespace
 
 void find_queue_growth(const FindContext& context, Findings& out) {
-  const Trace& trace = context.trace;
-  for (const Series& series : trace.series) {
-    if (series.kind != Series::Kind::kQueueDepth || series.at_ns.size() < kSlices ||
-        series.at_ns.back() - series.at_ns[0] < kMinSpanNs) {
-      continue;
+  for (const Series& series : context.trace.series) {
+    if (series.kind == Series::Kind::kQueueDepth && series.at_ns.size() >= kSlices &&
+        series.at_ns.back() - series.at_ns[0] >= kMinSpanNs) {
+      judge(context, series, out);
     }
-    const Slices slices = slice(series);
-    const Run run = best_run(slices);
-    const double low = slices.lowest[run.first];
-    const double high = slices.lowest[run.last];
-    if (run.last - run.first + 1 < kMinRun || high - low < context.options.queue_depth_floor) {
-      continue;
-    }
-    Finding finding;
-    finding.kind = FindingKind::kQueueGrowth;
-    finding.severity = high >= kCriticalDepth ? Severity::kCritical : Severity::kWarning;
-    finding.where = std::string(trace.names.text(series.name));
-    finding.at_ns = slices.from_ns + run.first * slices.slice_ns;
-    finding.end_ns = slices.from_ns + (run.last + 1) * slices.slice_ns;
-    finding.count = static_cast<std::uint64_t>(high);
-    finding.worst_ns = finding.end_ns - finding.at_ns;
-    double deepest = 0;
-    for (std::size_t i = 0; i < series.value.size(); ++i) {
-      deepest = std::max(deepest, series.value[i]);
-    }
-    const auto rise = static_cast<std::uint64_t>(high - low);
-    finding.message = finding.where + " rose from " + human_count(static_cast<std::uint64_t>(low)) +
-                      " to " + human_count(static_cast<std::uint64_t>(high)) + " over " +
-                      human_duration(finding.end_ns - finding.at_ns) + " without falling";
-    finding.evidence.push_back("the lowest depth of each " + human_duration(slices.slice_ns) +
-                               " never fell in that time; deepest " +
-                               human_count(static_cast<std::uint64_t>(deepest)));
-    finding.next = "more is posted than is run: bound the queue or slow its producer down";
-    finding.score = static_cast<double>(rise);
-    out.push_back(std::move(finding));
   }
 }
 

@@ -18,6 +18,8 @@ constexpr std::uint64_t kMinDurationNs = 2'000'000'000;
 constexpr std::uint64_t kCriticalLeaks = 10'000;
 constexpr std::uint64_t kMinMoves = 500;
 constexpr double kMinMoveShare = 0.8;
+constexpr std::uint64_t kMinChain = 8;  // changes of the runtime in a row
+constexpr double kMinHopShare = 0.2;
 constexpr double kAboveChance = 0.5;  // of what is left above moving by chance
 
 struct Births {
@@ -101,11 +103,38 @@ struct Moves {
   std::uint64_t polls = 0;
   std::uint64_t chances = 0;  // polls after a task's first
   std::uint64_t moves = 0;
+  std::uint64_t hops = 0;  // of those, in chains of kMinChain changes of the runtime in a row
   std::uint64_t tasks = 0;
-  std::uint32_t worst = kNoIndex;  // task
+  std::uint32_t worst = kNoIndex;    // task
   std::uint64_t worst_delay_ns = 0;  // of a poll after a change, where known
   std::unordered_map<std::uint32_t, std::uint64_t> by_worker;
 };
+
+void add_moves(const Trace& trace, std::uint32_t task, Moves& moves) {
+  const Range polls = trace.tasks.polls[task];
+  moves.polls += polls.size();
+  moves.chances += polls.size() - 1;
+  moves.moves += trace.tasks.migrations[task];
+  ++moves.tasks;
+  const Lane* before = nullptr;
+  std::uint64_t chain = 0;
+  for (std::uint32_t i = polls.first; i < polls.last; ++i) {
+    const std::uint32_t poll = trace.task_polls[i];
+    const Lane& lane = trace.lanes[trace.polls.lane[poll]];
+    ++moves.by_worker[lane.worker];
+    const bool has_moved = before != nullptr && lane.worker != before->worker;
+    chain = has_moved && lane.runtime != before->runtime ? chain + 1 : 0;
+    moves.hops += chain == kMinChain ? kMinChain : chain > kMinChain ? 1 : 0;
+    before = &lane;
+    if (has_moved && coverage_of(trace.polls.ready_source[poll]) == Coverage::kKnown) {
+      moves.worst_delay_ns = std::max(moves.worst_delay_ns, trace.polls.delay_ns(poll));
+    }
+  }
+  if (moves.worst == kNoIndex ||
+      trace.tasks.migrations[task] > trace.tasks.migrations[moves.worst]) {
+    moves.worst = task;
+  }
+}
 
 // The share of moves if each poll picked its worker by the shares seen.
 double by_chance(const Moves& moves) {
@@ -115,6 +144,32 @@ double by_chance(const Moves& moves) {
     same += share * share;
   }
   return 1 - same;
+}
+
+Finding migration(const Trace& trace, NameId place, const Moves& moves) {
+  Finding finding;
+  finding.kind = FindingKind::kMigration;
+  finding.severity = Severity::kWarning;
+  finding.count = moves.moves;
+  finding.where = place_text(trace, place);
+  point_at_poll(trace, trace.task_polls[trace.tasks.polls[moves.worst].first], finding);
+  finding.end_ns = trace.tasks.last_ns[moves.worst];
+  finding.worst_ns = moves.worst_delay_ns == 0 ? kUnknownNs : moves.worst_delay_ns;
+  const double share = static_cast<double>(moves.moves) / static_cast<double>(moves.chances);
+  finding.message = "tasks from " + finding.where + " changed the worker at " + human_share(share) +
+                    " of their polls (" + human_count(moves.moves) + " times, " +
+                    human_count(moves.tasks) + " tasks)";
+  if (moves.hops != 0) {
+    finding.evidence.push_back(human_count(moves.hops) + " of the changes come in rows of " +
+                               std::to_string(kMinChain) + " and more, each to another runtime");
+  }
+  finding.evidence.push_back("by chance it would be " + human_share(by_chance(moves)) + ", with " +
+                             human_count(moves.by_worker.size()) + " workers seen");
+  finding.evidence.push_back("the most: " + task_text(trace, moves.worst) + ", " +
+                             human_count(trace.tasks.migrations[moves.worst]) + " changes");
+  finding.next = "each change costs a wake-up and the caches: keep a task on one executor";
+  finding.score = static_cast<double>(moves.moves);
+  return finding;
 }
 
 }  // namespace
@@ -138,59 +193,21 @@ void find_migrations(const FindContext& context, Findings& out) {
   const Trace& trace = context.trace;
   std::unordered_map<NameId, Moves> places;
   for (std::uint32_t task = 0; task < trace.tasks.size(); ++task) {
-    const Range polls = trace.tasks.polls[task];
-    if (polls.size() < 2) {
-      continue;
-    }
-    Moves& moves = places[trace.tasks.spawn_loc[task]];
-    moves.polls += polls.size();
-    moves.chances += polls.size() - 1;
-    moves.moves += trace.tasks.migrations[task];
-    ++moves.tasks;
-    std::uint32_t last_worker = kNoIndex;
-    for (std::uint32_t i = polls.first; i < polls.last; ++i) {
-      const std::uint32_t poll = trace.task_polls[i];
-      const std::uint32_t worker = trace.lanes[trace.polls.lane[poll]].worker;
-      ++moves.by_worker[worker];
-      const bool has_moved = last_worker != kNoIndex && worker != last_worker;
-      last_worker = worker;
-      if (has_moved && coverage_of(trace.polls.ready_source[poll]) == Coverage::kKnown) {
-        moves.worst_delay_ns = std::max(moves.worst_delay_ns, trace.polls.delay_ns(poll));
-      }
-    }
-    if (moves.worst == kNoIndex ||
-        trace.tasks.migrations[task] > trace.tasks.migrations[moves.worst]) {
-      moves.worst = task;
+    if (trace.tasks.polls[task].size() >= 2) {
+      add_moves(trace, task, places[trace.tasks.spawn_loc[task]]);
     }
   }
   for (const auto& [place, moves] : places) {
-    const double share = static_cast<double>(moves.moves) /
-                         static_cast<double>(std::max<std::uint64_t>(moves.chances, 1));
+    const auto chances = static_cast<double>(std::max<std::uint64_t>(moves.chances, 1));
+    const double share = static_cast<double>(moves.moves) / chances;
+    const double hop_share = static_cast<double>(moves.hops) / chances;
     const double chance = by_chance(moves);
-    if (moves.moves < kMinMoves || share < kMinMoveShare ||
-        share < chance + kAboveChance * (1 - chance)) {
-      continue;
+    const bool is_everywhere = moves.moves >= kMinMoves && share >= kMinMoveShare &&
+                               share >= chance + kAboveChance * (1 - chance);
+    const bool is_hopping = moves.hops >= kMinMoves && hop_share >= kMinHopShare;
+    if (is_everywhere || is_hopping) {
+      out.push_back(migration(trace, place, moves));
     }
-    Finding finding;
-    finding.kind = FindingKind::kMigration;
-    finding.severity = Severity::kWarning;
-    finding.count = moves.moves;
-    finding.where = place_text(trace, place);
-    finding.task = moves.worst;
-    const std::uint32_t first_poll = trace.task_polls[trace.tasks.polls[moves.worst].first];
-    point_at_poll(trace, first_poll, finding);
-    finding.worst_ns = moves.worst_delay_ns == 0 ? kUnknownNs : moves.worst_delay_ns;
-    finding.end_ns = trace.tasks.last_ns[moves.worst];
-    finding.message = "tasks from " + finding.where + " changed the worker at " +
-                      human_share(share) + " of their polls (" + human_count(moves.moves) +
-                      " times, " + human_count(moves.tasks) + " tasks)";
-    finding.evidence.push_back("by chance it would be " + human_share(chance) + ", with " +
-                               human_count(moves.by_worker.size()) + " workers seen");
-    finding.evidence.push_back("the most: " + task_text(trace, moves.worst) + ", " +
-                               human_count(trace.tasks.migrations[moves.worst]) + " changes");
-    finding.next = "each change costs a wake-up and the caches: keep a task on one executor";
-    finding.score = static_cast<double>(moves.moves);
-    out.push_back(std::move(finding));
   }
 }
 
