@@ -30,7 +30,7 @@ constexpr std::array<FaultInfo, kFaultCount> kFaults{{
      "socket(2). A diagnosis should show very long polls of the pools' tasks right after the start, "
      "and delayed tasks behind them."},
     {Fault::kOneStrand, "one-strand", "strand-wait",
-     "Every request passes through one strand and computes there for 3 ms, as a "
+     "Every request passes through one strand and computes there for 5 ms, as a "
      "\"single-threaded\" component inside a worker pool does. More workers don't help. A diagnosis "
      "should show tasks that wait for one strand while workers are idle."},
     {Fault::kOversubscribed, "oversubscribed", "kernel-wait",
@@ -38,8 +38,8 @@ constexpr std::array<FaultInfo, kFaultCount> kFaults{{
      "thread pool or a too small CPU limit does. Workers that wake up wait in the kernel's run "
      "queue. A diagnosis should show time that workers were runnable but not running."},
     {Fault::kHopping, "hopping", "migration",
-     "Every request moves its task to another single-threaded context at every step, 24 times, as "
-     "code does that guards each object by an executor of its own. Caches and time are lost on the "
+     "Every request starts a task that moves to another single-threaded context at every step, 30 "
+     "times, as code does that guards each object by an executor of its own. Caches and time are lost on the "
      "way. A diagnosis should show tasks that change the worker at nearly every poll."},
     {Fault::kGrowingQueue, "growing-queue", "queue-growth",
      "From the first request on, a background producer posts 2 ms jobs faster than the workers can "

@@ -39,12 +39,12 @@ constexpr microseconds kLongHandlerTime{20000};
 constexpr unsigned kBlockingReadEvery = 8;
 constexpr milliseconds kFileDelay{15};
 constexpr microseconds kMutexTime{4000};
-constexpr microseconds kStrandTime{3000};
+constexpr microseconds kStrandTime{5000};
 constexpr std::size_t kStormPools = 8;
 constexpr std::size_t kStormConnections = 800;  // of each pool
 constexpr milliseconds kStormHold{1000};
 constexpr unsigned kBusyThreadsPerCore = 6;
-constexpr unsigned kHops = 24;
+constexpr unsigned kHops = 30;
 constexpr std::size_t kHopLoops = 3;
 constexpr microseconds kHopTime{20};
 constexpr microseconds kJobTime{2000};
@@ -174,7 +174,7 @@ void Faults::start() {
   }
   if (faults_.has(Fault::kOversubscribed)) {
     for (unsigned i = 0; i < kBusyThreadsPerCore * cores(); ++i) {
-      busy_threads_.emplace_back([this] {
+      threads_.emplace_back([this] {
         while (!is_stopping_.load(std::memory_order_relaxed)) burn(microseconds(1000));
       });
     }
@@ -183,8 +183,8 @@ void Faults::start() {
 
 void Faults::stop() {
   is_stopping_.store(true, std::memory_order_relaxed);
-  for (std::thread& thread : busy_threads_) thread.join();
-  busy_threads_.clear();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
   late_file_.reset();
   hops_.reset();
 }
@@ -194,7 +194,7 @@ asio::awaitable<void> Faults::at_request() {
   const std::uint64_t number = requests_.fetch_add(1, std::memory_order_relaxed);
   const auto home = co_await asio::this_coro::executor;
   if (faults_.has(Fault::kGrowingQueue) && number == 0) {
-    spawn(io_.get_executor(), "job-producer", produce_jobs());
+    threads_.emplace_back([this] { produce_jobs(); });
   }
   if (faults_.has(Fault::kLongHandler) && number % kLongHandlerEvery == 0) burn(kLongHandlerTime);
   if (faults_.has(Fault::kBlockingRead) && number % kBlockingReadEvery == 0) late_file_->read();
@@ -211,12 +211,17 @@ asio::awaitable<void> Faults::at_request() {
     co_await move_to(home);
   }
   if (faults_.has(Fault::kHopping)) {
-    for (unsigned hop = 0; hop < kHops; ++hop) {
-      co_await move_to(hops_->executor(hop));
-      burn(kHopTime);
-    }
-    co_await move_to(home);
+    co_await dial9::asio::co_spawn(home, "quote", hop_around(), asio::use_awaitable);
   }
+}
+
+asio::awaitable<void> Faults::hop_around() {
+  const auto home = co_await asio::this_coro::executor;
+  for (unsigned hop = 0; hop < kHops; ++hop) {
+    co_await move_to(hops_->executor(hop));
+    burn(kHopTime);
+  }
+  co_await move_to(home);
 }
 
 // One pool's connections, started in one go as a naive pool would. Those that fail are simply
@@ -234,21 +239,19 @@ asio::awaitable<void> Faults::connect_storm() {
   co_await hold.async_wait(kToken);
 }
 
-asio::awaitable<void> Faults::produce_jobs() {
-  const auto self = shared_from_this();
+// A thread of its own, as a consumer of a message queue has: it doesn't notice how late its jobs are.
+void Faults::produce_jobs() {
   const double servers = std::min(workers_, cores());
   const double jobs_per_us = kJobOverload * servers / static_cast<double>(kJobTime.count());
   const auto start = std::chrono::steady_clock::now();
   double posted = 0;
-  asio::steady_timer tick(io_);
   while (!is_stopping_.load(std::memory_order_relaxed)) {
     const auto elapsed = std::chrono::steady_clock::now() - start;
     const double due = std::chrono::duration<double, std::micro>(elapsed).count() * jobs_per_us;
     for (; posted < due; ++posted) {
       asio::post(io_, [] { burn(kJobTime); });
     }
-    tick.expires_after(kJobTick);
-    co_await tick.async_wait(kToken);
+    std::this_thread::sleep_for(kJobTick);
   }
 }
 

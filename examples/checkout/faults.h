@@ -43,7 +43,8 @@ class Faults : public std::enable_shared_from_this<Faults> {
 
  private:
   boost::asio::awaitable<void> connect_storm();
-  boost::asio::awaitable<void> produce_jobs();
+  boost::asio::awaitable<void> hop_around();
+  void produce_jobs();
   boost::asio::awaitable<void> wait_for_ever();
 
   boost::asio::io_context& io_;
@@ -56,7 +57,7 @@ class Faults : public std::enable_shared_from_this<Faults> {
   boost::asio::strand<boost::asio::io_context::executor_type> strand_;
   std::unique_ptr<LateFile> late_file_;
   std::unique_ptr<HopLoops> hops_;
-  std::vector<std::thread> busy_threads_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace checkout

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording.h"
 
+#include <dial9/source.h>
+
 #include <cstdio>
 #include <utility>
 
@@ -26,7 +28,11 @@ Recording::Recording(const Options& options) {
   recorder_options.service_name = "checkout";
   auto [recorder, status] = dial9::Recorder::start(recorder_options);
   recorder_ = std::move(recorder);
-  if (!status) std::fprintf(stderr, "checkout: not recording: %s\n", status.message().c_str());
+  if (!status) {
+    std::fprintf(stderr, "checkout: not recording: %s\n", status.message().c_str());
+    return;
+  }
+  dial9::add_process_usage();
 }
 
 bool Recording::dump(const std::string& path) {

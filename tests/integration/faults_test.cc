@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fault_names.h"
@@ -27,6 +28,22 @@ std::vector<json> serious_findings(const json& diagnosis) {
   return serious;
 }
 
+// What the finding's "where" must name for the fault to count as found.
+std::string_view place_of(checkout::Fault fault) {
+  switch (fault) {
+    case checkout::Fault::kLongHandler: return "session";
+    case checkout::Fault::kBlockingRead: return "read";
+    case checkout::Fault::kHotMutex: return "lock 0x";
+    case checkout::Fault::kConnectStorm: return "pool-filler";
+    case checkout::Fault::kOneStrand: return "strand 0x";
+    case checkout::Fault::kOversubscribed: return "run queue of the kernel";
+    case checkout::Fault::kHopping: return "quote";
+    case checkout::Fault::kGrowingQueue: return "http";
+    case checkout::Fault::kTaskLeak: return "price-watcher";
+  }
+  return {};
+}
+
 class Fault : public ::testing::TestWithParam<checkout::FaultInfo> {};
 
 TEST_P(Fault, IsFoundByNameInARecordingOfIt) {
@@ -40,9 +57,12 @@ TEST_P(Fault, IsFoundByNameInARecordingOfIt) {
 
   const json diagnosis = run.dial9_json({"diagnose", run.path("trace")});
   const auto serious = serious_findings(diagnosis);
-  const auto found = std::ranges::find_if(
-      serious, [&](const json& finding) { return finding.at("kind") == info.finding; });
-  ASSERT_NE(found, serious.end()) << "no " << info.finding << " in " << diagnosis.dump(2);
+  const auto found = std::ranges::find_if(serious, [&](const json& finding) {
+    return finding.at("kind") == info.finding &&
+           finding.at("where").get<std::string>().find(place_of(info.fault)) != std::string::npos;
+  });
+  ASSERT_TRUE(found != serious.end())
+      << "no " << info.finding << " at " << place_of(info.fault) << " in " << diagnosis.dump(2);
   EXPECT_GE(found->at("count"), 1);
   EXPECT_GT(found->at("worst_ns"), 0);
   EXPECT_FALSE(found->at("message").get<std::string>().empty());
@@ -57,6 +77,22 @@ std::string test_name(const ::testing::TestParamInfo<checkout::FaultInfo>& info)
 INSTANTIATE_TEST_SUITE_P(Checkout, Fault, ::testing::ValuesIn(checkout::all_faults().begin(),
                                                               checkout::all_faults().end()),
                          test_name);
+
+TEST(HotMutex, IsFoundWithTheThreadThatHeldIt) {
+  ServiceRun run;
+  run.start({"--trace-dir", run.path("trace"), "--fault", "hot-mutex"});
+  run.load({});
+  run.stop();
+  const json diagnosis = run.dial9_json({"diagnose", run.path("trace")});
+  bool names_holder = false;
+  for (const json& finding : diagnosis.at("findings")) {
+    if (finding.at("kind") != "blocking-call") continue;
+    for (const json& line : finding.at("evidence")) {
+      names_holder |= line.get<std::string>().starts_with("mostly held by thread ");
+    }
+  }
+  EXPECT_TRUE(names_holder) << diagnosis.dump(2);
+}
 
 TEST(CleanRun, HasNoFindingAboveInfo) {
   ServiceRun run;

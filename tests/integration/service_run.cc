@@ -75,7 +75,8 @@ nlohmann::json ServiceRun::load(const LoadOptions& options) {
   const Finished finished = run_program(
       {DIAL9_CHECKOUT_LOAD, "--json", "--port", std::to_string(port_), "--rate",
        std::to_string(options.rate_hz), "--duration", std::to_string(options.duration_s),
-       "--connections", std::to_string(options.connections)},
+       "--connections", std::to_string(options.connections), "--timeout-ms",
+       std::to_string(options.timeout_ms)},
       path("stderr.txt"));
   auto report = nlohmann::json::parse(finished.output, nullptr, false);
   EXPECT_TRUE(report.is_object()) << finished.status.text() << '\n' << log();

@@ -19,6 +19,7 @@ struct LoadOptions {
   double rate_hz = 120;
   double duration_s = 2;
   unsigned connections = 32;
+  unsigned timeout_ms = 1000;  // of a request
 };
 
 class ServiceRun {
