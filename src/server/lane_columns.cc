@@ -200,12 +200,22 @@ std::vector<std::vector<std::uint32_t>> task_polls_in(const Run& run, const Wind
                                                       LaneRange lanes, std::uint32_t task) {
   const Trace& trace = run.trace();
   std::vector<std::vector<std::uint32_t>> out(lanes.count);
+  // What began before the window and reaches into it covers its start. Polls of one task may overlap
+  // (ids that a program uses twice), those of a lane never do, so each lane is asked.
+  for (std::uint32_t i = 0; i < lanes.count && window.t0_ns > 0; ++i) {
+    const auto t0_ns = trace.begin_ns + static_cast<std::uint64_t>(window.t0_ns);
+    const std::uint32_t poll = trace.poll_at(lanes.first + i, t0_ns);
+    if (poll != analysis::kNoIndex && trace.polls.task[poll] == task &&
+        run.relative(trace.polls.start_ns[poll]) < window.t0_ns) {
+      out[i].push_back(poll);
+    }
+  }
   const Range range = trace.tasks.polls[task];
   std::uint32_t low = range.first;
   std::uint32_t high = range.last;
-  while (low < high) {  // the first poll that ends at or after the window's start
+  while (low < high) {  // the first poll that starts in the window
     const std::uint32_t middle = low + (high - low) / 2;
-    if (run.relative(trace.polls.end_ns[trace.task_polls[middle]]) < window.t0_ns) {
+    if (run.relative(trace.polls.start_ns[trace.task_polls[middle]]) < window.t0_ns) {
       low = middle + 1;
     } else {
       high = middle;

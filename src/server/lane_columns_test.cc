@@ -94,6 +94,13 @@ TEST(TaskLaneColumns, ShowTheTaskAndNobodyElse) {
   EXPECT_EQ(reader.u8("mode")[1], kModeEmpty);
 }
 
+TEST(TaskLaneColumns, ShowAPollThatBeganBeforeTheWindowAlsoWhenPollsOfTheTaskOverlap) {
+  const auto run = load_run(testing::overlapping_trace());
+  const ColumnReader reader(task_lane_columns(*run, {50 * kMs, kMs, 10, 10}, {0, 2}, 0));
+  EXPECT_EQ(reader.u32("rows"), (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(reader.f64("start"), (std::vector<double>{10 * kMs, 55 * kMs}));
+}
+
 TEST(TaskLaneColumns, AgreeWithTheWholeLaneBinByBin) {
   const auto run = load_run(testing::sample_trace());
   const std::uint32_t task = run->trace().task_by_id.at(8);

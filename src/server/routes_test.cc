@@ -79,6 +79,8 @@ TEST_F(Routes, SummariseARun) {
   EXPECT_EQ(summary["loss"][0]["first_ns"], 40e6);
   EXPECT_EQ(summary["custom"][0]["type"], "OrderPlaced");
   EXPECT_EQ(summary["custom"][0]["count"], 3);
+  EXPECT_EQ(summary["custom"][0]["fields"][0]["is_number"], true);
+  EXPECT_EQ(summary["custom"][0]["fields"][1]["is_number"], false);
   EXPECT_TRUE(summary["truncated"].is_null());
 }
 

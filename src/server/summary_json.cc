@@ -47,6 +47,18 @@ json workers_json(const Run& run) {
   return out;
 }
 
+bool is_number(format::FieldType type) {
+  switch (type) {
+    case format::FieldType::kI64:
+    case format::FieldType::kF64:
+    case format::FieldType::kVarint:
+    case format::FieldType::kU8:
+    case format::FieldType::kU16:
+    case format::FieldType::kU32: return true;
+    default: return false;
+  }
+}
+
 json custom_json(const Run& run) {
   const auto& trace = run.trace();
   json out = json::array();
@@ -56,7 +68,8 @@ json custom_json(const Run& run) {
     for (const auto& field : table.fields) {
       fields.push_back({{"name", trace.names.text(field.name)},
                         {"unit", text_or_null(trace.names.text(field.unit))},
-                        {"kind", text_or_null(trace.names.text(field.kind))}});
+                        {"kind", text_or_null(trace.names.text(field.kind))},
+                        {"is_number", is_number(field.type)}});
     }
     const auto name = trace.names.text(table.name);
     const auto same = std::ranges::find_if(out, [&](const json& row) { return row["type"] == name; });

@@ -52,7 +52,7 @@ export async function checkLarge(checks, { browser, url, screens, events }) {
   });
 
   await checks.run('deep in the trace single polls are named', async () => {
-    await page.goto(`${url}#run=large.bin&t0=500000000&t1=500300000`);
+    await page.goto(`${url}#run=large.bin&t0=100000000&t1=100300000`);
     await ready(page);
     await page.screenshot({ path: `${screens}/deep-1280-light.png` });
     await page.keyboard.press('ArrowDown');

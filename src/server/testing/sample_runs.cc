@@ -148,6 +148,16 @@ Bytes dense_trace(std::uint32_t polls) {
   return out.take();
 }
 
+Bytes overlapping_trace() {
+  Encoder out;
+  add_schemas(out);
+  poll(out, 1, 3, 0, kMs, "twice.cc:1");
+  poll(out, 0, 3, 10 * kMs, 80 * kMs, "twice.cc:1");
+  poll(out, 1, 3, 20 * kMs, kMs, "twice.cc:1");
+  poll(out, 1, 3, 55 * kMs, kMs, "twice.cc:1");
+  return out.take();
+}
+
 Bytes custom_only_trace(std::uint32_t count) {
   Encoder out;
   out.schema(1, "Tick", true, {{"n", FieldType::kVarint}});

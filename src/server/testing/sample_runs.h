@@ -31,6 +31,10 @@ inline constexpr std::uint64_t kOriginRealtimeNs = 1'750'000'000'000'000'000;
 // `polls` polls of 1 µs each on one worker, 2 µs apart, each of its own task.
 Bytes dense_trace(std::uint32_t polls);
 
+// One task on two workers at once: on worker 0 from 10 to 90 ms, on worker 1 from 0 to 1 ms, from 20
+// to 21 ms and from 55 to 56 ms.
+Bytes overlapping_trace();
+
 // Only custom events: `count` of type "Tick" {n}, 1 ms apart.
 Bytes custom_only_trace(std::uint32_t count);
 

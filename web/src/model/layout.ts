@@ -1,7 +1,7 @@
 // Where each row of the timeline lies. One function decides it for drawing, for hit tests and for
 // the labels, so that the three can't disagree. Pure. Guide: docs/guide/viewer.md.
 // SPDX-License-Identifier: Apache-2.0
-import type { Summary } from '../protocol/types';
+import type { CustomType, Summary } from '../protocol/types';
 
 export type GroupKind = 'workers' | 'queues' | 'spans' | 'custom';
 
@@ -33,7 +33,7 @@ export const HEADING_PX = 22;
 export const LANE_PX = 30;
 export const QUEUE_PX = 40;
 export const SPAN_PX = 16;
-export const CUSTOM_PX = 26;
+export const CUSTOM_PX = 34;
 const GAP_PX = 6;
 /** More rows than this are never laid out; the heading says how many there are. */
 export const MOST_ROWS = 1024;
@@ -83,11 +83,16 @@ const queueEntry = (queue: Summary['queues'][number]): Entry => ({
   label: queue.name,
   title: `${queue.name} (${queue.kind})`,
 });
-const customEntry = (type: Summary['custom'][number], id: number): Entry => ({
-  id,
-  label: type.type,
-  title: `${type.type}: ${type.count} events`,
-});
+const customEntry = (type: Summary['custom'][number], id: number): Entry => {
+  const field = valueField(type);
+  const value = field ? `, drawn by ${field.name}${field.unit ? ` in ${field.unit}` : ''}` : '';
+  return { id, label: type.type, title: `${type.type}: ${type.count} events${value}` };
+};
+
+/** The field whose values a custom type's row draws: its first number, or none. */
+export function valueField(type: CustomType | undefined): CustomType['fields'][number] | undefined {
+  return type?.fields.find((field) => field.is_number);
+}
 
 /** The rows that touch [top, bottom), in order. */
 export function rowsIn(layout: Layout, top: number, bottom: number): Row[] {

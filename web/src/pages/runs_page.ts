@@ -58,6 +58,6 @@ function rowOf(run: RunEntry): Node {
     h('td', {}, when),
     h('td', { class: 'number' }, formatCount(run.files)),
     h('td', { class: 'number' }, formatBytes(run.bytes)),
-    h('td', {}, run.is_live ? h('span', { class: 'tag' }, 'being written') : 'complete'),
+    h('td', {}, run.is_live ? h('span', { class: 'tag' }, 'being written') : 'sealed'),
   );
 }

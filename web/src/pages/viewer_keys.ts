@@ -116,5 +116,4 @@ function goToTaskEnd(store: ViewerStore, which: 'first_ns' | 'last_ns'): void {
   const at = store.taskLife.value?.[which];
   if (at === null || at === undefined) return;
   store.reveal(at);
-  store.mark.set({ lane: null, start: at, end: at });
 }

@@ -58,7 +58,7 @@ export interface Loss {
 export interface CustomType {
   type: string;
   count: number;
-  fields: { name: string; unit: string | null; kind: string | null }[];
+  fields: { name: string; unit: string | null; kind: string | null; is_number: boolean }[];
 }
 
 export interface Summary {

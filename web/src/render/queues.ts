@@ -1,9 +1,9 @@
 // A queue's depth over time: a step line with its range filled, on a scale of its own that starts at
-// zero; and the markers and values of custom events. Pure.
+// zero. Pure.
 // SPDX-License-Identifier: Apache-2.0
 import { formatCount } from '../base/format';
 import { binNs, type TileId, tileStart } from '../model/tiles';
-import type { EventTile, QueueTile } from '../model/tracks';
+import type { QueueTile } from '../model/tracks';
 import type { Placed } from '../store/tile_store';
 import { type Box, background, font, type Frame, placeOf, tilePlace } from './frame';
 
@@ -101,75 +101,4 @@ export function valueAt(slots: QueueSlot[], series: number, moment: number) {
     }
   }
   return found;
-}
-
-export interface EventSlot {
-  slot: TileId;
-  placed: Placed<EventTile> | null;
-}
-
-/** Markers of one custom type: a tick each, or bars where there are more than pixels. */
-export function drawCustom(frame: Frame, box: Box, slots: EventSlot[], selected: number | null): void {
-  const { ctx, palette, ratio } = frame;
-  background(frame, box);
-  const top = box.top + 4 * ratio;
-  const height = box.height - 8 * ratio;
-  for (const { slot, placed } of slots) {
-    if (!placed) continue;
-    const { tile, id } = placed;
-    const { x0, binPx, from, to } = tilePlace(frame, id, slot);
-    if (to <= from) continue;
-    ctx.fillStyle = palette.custom.css;
-    for (let i = 0; i < tile.time.length; i += 1) {
-      const x = Math.round(placeOf(frame, tile.time[i] ?? 0));
-      if (x < from || x >= to) continue;
-      if (tile.index[i] === selected) {
-        ctx.fillStyle = palette.selection.css;
-        ctx.fillRect(x - 2 * ratio, top - 2 * ratio, 5 * ratio, height + 4 * ratio);
-        ctx.fillStyle = palette.custom.css;
-      } else ctx.fillRect(x - ratio / 2, top, Math.max(ratio, 1.5), height);
-    }
-    for (let i = 0; i < tile.bin.length; i += 1) {
-      const left = x0 + (tile.bin[i] ?? 0) * binPx;
-      if (left < from - binPx || left > to) continue;
-      const share = Math.min(0.35 + 0.65 * (Math.log10(1 + (tile.n[i] ?? 0)) / 3), 1);
-      // Whole pixels: a blurred column would look like fewer events.
-      const bar = Math.round(height * share);
-      ctx.fillRect(Math.floor(left), top + height - bar, Math.max(Math.ceil(binPx), 1), bar);
-    }
-  }
-}
-
-export interface EventHit {
-  index: number;
-  at: number;
-  value: number | null;
-  /** how many events the bin holds; 1 for an exact one */
-  count: number;
-}
-
-/** The event nearest to a moment within the slack. */
-export function hitEvent(slots: EventSlot[], moment: number, slackNs: number): EventHit | null {
-  let best: EventHit | null = null;
-  let distance = slackNs;
-  for (const { placed } of slots) {
-    if (!placed) continue;
-    const { tile, id } = placed;
-    for (let i = 0; i < tile.time.length; i += 1) {
-      const away = Math.abs((tile.time[i] ?? 0) - moment);
-      if (away > distance) continue;
-      distance = away;
-      const value = tile.value[i] ?? Number.NaN;
-      const shown = Number.isNaN(value) ? null : value;
-      best = { index: tile.index[i] ?? 0, at: tile.time[i] ?? 0, value: shown, count: 1 };
-    }
-    for (let i = 0; i < tile.bin.length; i += 1) {
-      const at = tileStart(id) + (tile.bin[i] ?? 0) * binNs(id.level);
-      const away = moment < at ? at - moment : Math.max(moment - at - binNs(id.level), 0);
-      if (away > distance) continue;
-      distance = away;
-      best = { index: tile.maxidx[i] ?? 0, at, value: null, count: tile.n[i] ?? 0 };
-    }
-  }
-  return best;
 }

@@ -2,17 +2,18 @@
 // frame is drawn in one go and keeps nothing but the canvas.
 // SPDX-License-Identifier: Apache-2.0
 import { type Row, rowsIn } from '../model/layout';
+import { binNs, tileStart } from '../model/tiles';
+import { BINS_MODE } from '../model/tracks';
 import { span, xToTime } from '../model/view';
 import type { TracksStore } from '../store/tracks_store';
 import type { ViewerStore } from '../store/viewer_store';
 import { axisMarks, drawGrid } from './axis';
+import { drawCustom, type EventHit, hitEvent } from './custom';
 import type { Frame } from './frame';
 import { type BinHit, drawLane, drawTaskLayer, hitSlice, type LaneHit } from './lanes';
 import { drawBounds, drawLoss, drawMark, drawPointerLine, drawRange } from './overlay';
-import { drawCustom, drawQueue, type EventHit, hitEvent, valueAt } from './queues';
+import { drawQueue, valueAt } from './queues';
 import { drawSpanRow, hitSpan, type SpanHit } from './spans';
-import { binNs, tileStart } from '../model/tiles';
-import { BINS_MODE } from '../model/tracks';
 
 const HIT_SLACK_PX = 3;
 

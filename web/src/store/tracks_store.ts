@@ -1,7 +1,7 @@
 // All tiles of an open run: which chunk of rows a row belongs to, what a view needs, in which order
 // it is asked for (what is seen first, then a coarse stand-in for everything, then neighbours).
 // SPDX-License-Identifier: Apache-2.0
-import type { Row } from '../model/layout';
+import { type Row, valueField } from '../model/layout';
 import { levelFor, neighbours, type TileId, tilesIn } from '../model/tiles';
 import {
   type EventTile,
@@ -83,8 +83,10 @@ export class TracksStore {
       name: 'events',
       parse: eventTile,
       fetch: (chunk, window, signal) => {
-        const type = summary.custom[Number(chunk)]?.type ?? '';
-        return this.ask('events', { ...window, type, exact: EXACT_SLICES }, signal);
+        const custom = summary.custom[Number(chunk)];
+        const field = valueField(custom)?.name;
+        const query = { ...window, type: custom?.type ?? '', exact: EXACT_SLICES };
+        return this.ask('events', field === undefined ? query : { ...query, field }, signal);
       },
     });
   }
