@@ -24,7 +24,7 @@ constexpr std::array<FaultInfo, kFaultCount> kFaults{{
      "as a global cache or a price table would make them. A diagnosis should show workers that wait "
      "for one lock inside their polls, the lock's address, and the thread that held it."},
     {Fault::kConnectStorm, "connect-storm", "long-poll",
-     "At start eight tasks open 800 connections to the store each, in one go, as a restarted client "
+     "At start eight tasks open 1200 connections to the store each, in one go, as a restarted client "
      "that fills its pools would. Each step over a power of two makes the kernel grow the table of "
      "descriptors, which in a process of many threads waits for an RCU grace period, inside "
      "socket(2). A diagnosis should show very long polls of the pools' tasks right after the start, "

@@ -41,7 +41,7 @@ constexpr milliseconds kFileDelay{15};
 constexpr microseconds kMutexTime{4000};
 constexpr microseconds kStrandTime{5000};
 constexpr std::size_t kStormPools = 8;
-constexpr std::size_t kStormConnections = 800;  // of each pool
+constexpr std::size_t kStormConnections = 1200;  // of each pool
 constexpr milliseconds kStormHold{1000};
 constexpr unsigned kBusyThreadsPerCore = 6;
 constexpr unsigned kHops = 30;
@@ -228,7 +228,7 @@ asio::awaitable<void> Faults::hop_around() {
 // missing: the storm is in the attempts.
 asio::awaitable<void> Faults::connect_storm() {
   const auto self = shared_from_this();
-  const std::size_t count = std::min(kStormConnections, raise_descriptor_limit() / (3 * kStormPools));
+  const std::size_t count = std::min(kStormConnections, raise_descriptor_limit() / (2 * kStormPools));
   std::vector<tcp::socket> sockets;
   sockets.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
