@@ -16,8 +16,8 @@ struct AccessRules {
   std::string token;        // empty: none is asked for; never empty where !is_loopback
 };
 
-// Nothing: let it through; else the refusal. `is_api` false: the page's own files, which bear no data
-// and which a browser fetches without a token.
+// Nothing: let it through; else the refusal. `is_api` false: the page's own files, which bear no
+// data and which a browser fetches without a token.
 std::optional<Response> refuse(const AccessRules& rules, const Request& request, bool is_api);
 
 // 32 characters from the system's random source. Error kIo where there is none.

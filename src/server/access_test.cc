@@ -48,7 +48,8 @@ TEST(Access, AsksForTheTokenOnOtherAddresses) {
   const auto refusal = refuse(kOpen, from("box:9090"), true);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->status, 401u);
-  for (const char* wrong : {"Bearer secreT", "Bearer secret2", "Bearer ", "secret", "Basic secret"}) {
+  for (const char* wrong :
+       {"Bearer secreT", "Bearer secret2", "Bearer ", "secret", "Basic secret"}) {
     EXPECT_TRUE(refuse(kOpen, from("box:9090", "", wrong), true)) << wrong;
   }
   EXPECT_FALSE(refuse(kOpen, from("box:9090", "", "Bearer secret"), true));

@@ -10,7 +10,8 @@
 namespace dial9::server {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "columns are copied as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "columns are copied as they lie in memory");
 
 constexpr std::size_t kHeadBytes = 16;
 constexpr std::size_t kDescriptorBytes = 24;

@@ -50,8 +50,10 @@ class Facts {
   }
   json value_of(const Cell& cell) const {
     switch (cell.type) {
-      case CellType::kAbsent: return {};
-      case CellType::kBool: return cell.bits != 0 ? "true" : "false";
+      case CellType::kAbsent:
+        return {};
+      case CellType::kBool:
+        return cell.bits != 0 ? "true" : "false";
       case CellType::kText:
         return std::string(run_.trace().names.text(static_cast<analysis::NameId>(cell.bits)));
       case CellType::kU64:
@@ -62,7 +64,8 @@ class Facts {
           return std::to_string(static_cast<std::int64_t>(cell.bits));
         }
         return static_cast<std::int64_t>(cell.bits);
-      case CellType::kF64: return cell.number();
+      case CellType::kF64:
+        return cell.number();
     }
     return {};
   }
@@ -89,10 +92,14 @@ json task_or_null(const analysis::Trace& trace, std::uint32_t task) {
 
 std::string_view block_name(analysis::BlockKind kind) {
   switch (kind) {
-    case analysis::BlockKind::kCall: return "Blocked in";
-    case analysis::BlockKind::kLock: return "Waited for a lock";
-    case analysis::BlockKind::kOffCpu: return "Off the CPU";
-    case analysis::BlockKind::kPreempted: return "Preempted";
+    case analysis::BlockKind::kCall:
+      return "Blocked in";
+    case analysis::BlockKind::kLock:
+      return "Waited for a lock";
+    case analysis::BlockKind::kOffCpu:
+      return "Off the CPU";
+    case analysis::BlockKind::kPreempted:
+      return "Preempted";
   }
   return "Blocked";
 }

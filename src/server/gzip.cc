@@ -28,8 +28,8 @@ std::string gzip_if_smaller(std::string_view body) {
   if (!compressor) return {};
   std::string out(body.size() - body.size() / 8, '\0');
   // Returns 0 where the result doesn't fit into what would still pay.
-  out.resize(libdeflate_gzip_compress(compressor.get(), body.data(), body.size(), out.data(),
-                                      out.size()));
+  out.resize(
+      libdeflate_gzip_compress(compressor.get(), body.data(), body.size(), out.data(), out.size()));
   return out;
 }
 

@@ -1,6 +1,7 @@
-// HTTP as the rest of the server sees it: a request, a response, and a server that calls one handler.
-// Nothing here names the library below: Beast costs 50 s to compile, so only http_beast.cc sees it.
-// What comes in is bounded (header, body, connections, time), what goes out is a finished body.
+// HTTP as the rest of the server sees it: a request, a response, and a server that calls one
+// handler. Nothing here names the library below: Beast costs 50 s to compile, so only
+// http_beast.cc sees it. What comes in is bounded (header, body, connections, time), what goes
+// out is a finished body.
 // Spec: docs/spec/http_api.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -49,11 +50,11 @@ using Handler = std::function<Response(const Request&)>;
 
 struct HttpOptions {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;           // 0: the system picks one
-  unsigned threads = 2;             // that run handlers, at least 1
+  std::uint16_t port = 0;             // 0: the system picks one
+  unsigned threads = 2;               // that run handlers, at least 1
   std::size_t max_connections = 256;  // more are answered with 503 and closed
-  unsigned idle_timeout_s = 60;     // for one request's header, one reply, and between requests
-  bool stops_on_signals = false;    // SIGINT and SIGTERM end run()
+  unsigned idle_timeout_s = 60;       // for one request's header, one reply, and between requests
+  bool stops_on_signals = false;      // SIGINT and SIGTERM end run()
 };
 
 // Bound and listening from listen() on; serves while some thread is in run().
@@ -66,8 +67,8 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   std::uint16_t port() const;  // the real one
-  // Blocks until stop() or a signal (see HttpOptions); then every connection is closed and no handler
-  // runs any more.
+  // Blocks until stop() or a signal (see HttpOptions); then every connection is closed and no
+  // handler runs any more.
   Result<void> run();
   // Any thread, also before run() and more than once.
   void stop();

@@ -43,10 +43,18 @@ std::string text_of(boost::beast::string_view view) { return {view.data(), view.
 Request to_request(const http::request<http::string_body>& in) {
   Request out;
   switch (in.method()) {
-    case http::verb::get: out.method = Method::kGet; break;
-    case http::verb::head: out.method = Method::kHead; break;
-    case http::verb::post: out.method = Method::kPost; break;
-    default: out.method = Method::kOther; break;
+    case http::verb::get:
+      out.method = Method::kGet;
+      break;
+    case http::verb::head:
+      out.method = Method::kHead;
+      break;
+    case http::verb::post:
+      out.method = Method::kPost;
+      break;
+    default:
+      out.method = Method::kOther;
+      break;
   }
   out.target = text_of(in.target());
   out.host = text_of(in[http::field::host]);
@@ -82,7 +90,10 @@ void fill_headers(const Response& from, Message& to) {
 
 struct HttpServer::Impl {
   Impl(HttpOptions given, Handler call)
-      : options(std::move(given)), handler(std::move(call)), pool(options.threads), acceptor(io),
+      : options(std::move(given)),
+        handler(std::move(call)),
+        pool(options.threads),
+        acceptor(io),
         signals(io) {}
 
   asio::awaitable<void> accept_loop();
@@ -154,8 +165,7 @@ asio::awaitable<bool> HttpServer::Impl::exchange(beast::tcp_stream& stream,
   const bool keep_alive = parser.get().keep_alive();
   const unsigned version = parser.get().version();
   const Request request = to_request(parser.get());
-  const Response response =
-      co_await asio::co_spawn(pool, call(request), asio::use_awaitable);
+  const Response response = co_await asio::co_spawn(pool, call(request), asio::use_awaitable);
   co_await write(stream, response, version, keep_alive, request.method == Method::kHead);
   co_return keep_alive;
 }

@@ -112,9 +112,8 @@ class LaneReply {
     index_.push_back(is_poll ? slice.row : kNoIndex);
     task_.push_back(is_poll ? task_number(trace_.polls.task[slice.row]) : kNoIndex);
     loc_.push_back(is_poll ? loc_number(trace_.polls.spawn_loc[slice.row]) : kNoIndex);
-    const std::uint8_t open = is_poll
-                                  ? trace_.polls.flags[slice.row] & analysis::kPollOpen
-                                  : trace_.parks.flags[slice.row] & analysis::kParkOpen;
+    const std::uint8_t open = is_poll ? trace_.polls.flags[slice.row] & analysis::kPollOpen
+                                      : trace_.parks.flags[slice.row] & analysis::kParkOpen;
     flag_.push_back(open != 0 ? 1 : 0);
     const auto ready =
         is_poll ? run_.known_relative(trace_.polls.ready_ns[slice.row]) : std::nullopt;
@@ -200,8 +199,8 @@ std::vector<std::vector<std::uint32_t>> task_polls_in(const Run& run, const Wind
                                                       LaneRange lanes, std::uint32_t task) {
   const Trace& trace = run.trace();
   std::vector<std::vector<std::uint32_t>> out(lanes.count);
-  // What began before the window and reaches into it covers its start. Polls of one task may overlap
-  // (ids that a program uses twice), those of a lane never do, so each lane is asked.
+  // What began before the window and reaches into it covers its start. Polls of one task may
+  // overlap (ids that a program uses twice), those of a lane never do, so each lane is asked.
   for (std::uint32_t i = 0; i < lanes.count && window.t0_ns > 0; ++i) {
     const auto t0_ns = trace.begin_ns + static_cast<std::uint64_t>(window.t0_ns);
     const std::uint32_t poll = trace.poll_at(lanes.first + i, t0_ns);

@@ -1,4 +1,5 @@
-// What the lanes show in a window: polls, parks and kernel waits, a lane at a time exactly or as bins.
+// What the lanes show in a window: polls, parks and kernel waits, a lane at a time exactly or as
+// bins.
 // Strongest property: the size of the reply depends on the bins asked for, never on the trace.
 // Spec: docs/spec/http_api.md, "Lanes".
 // SPDX-License-Identifier: Apache-2.0

@@ -51,12 +51,18 @@ struct Status {
 
 Status status_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument: return {400, "bad_request"};
-    case ErrorCode::kNotFound: return {404, "not_found"};
-    case ErrorCode::kPermission: return {403, "forbidden"};
-    case ErrorCode::kLimit: return {413, "too_large"};
-    case ErrorCode::kCancelled: return {409, "not_ready"};
-    default: return {500, "failed"};
+    case ErrorCode::kInvalidArgument:
+      return {400, "bad_request"};
+    case ErrorCode::kNotFound:
+      return {404, "not_found"};
+    case ErrorCode::kPermission:
+      return {403, "forbidden"};
+    case ErrorCode::kLimit:
+      return {413, "too_large"};
+    case ErrorCode::kCancelled:
+      return {409, "not_ready"};
+    default:
+      return {500, "failed"};
   }
 }
 
@@ -97,10 +103,9 @@ Result<std::uint64_t> Call::integer(std::string_view name, std::uint64_t least, 
       return value;
     }
   }
-  return make_error(ErrorCode::kInvalidArgument, "parameter '" + std::string(name) +
-                                                     "': give an integer from " +
-                                                     std::to_string(least) + " to " +
-                                                     std::to_string(most));
+  return make_error(ErrorCode::kInvalidArgument,
+                    "parameter '" + std::string(name) + "': give an integer from " +
+                        std::to_string(least) + " to " + std::to_string(most));
 }
 
 void Router::add(Method method, std::string_view pattern, std::string_view parameters,

@@ -60,8 +60,8 @@ TEST(Call, ReadsNumbersWithinTheirRangeOnly) {
 
 TEST(Call, ReadsIntegersAndNamesTheRangeWhereItCannot) {
   const Request request;
-  const Call call(request, {}, {{"a", "12"}, {"b", "-1"}, {"c", "1.5"},
-                                {"d", "99999999999999999999"}});
+  const Call call(request, {},
+                  {{"a", "12"}, {"b", "-1"}, {"c", "1.5"}, {"d", "99999999999999999999"}});
   EXPECT_EQ(*call.integer("a", 1, 12), 12u);
   for (const char* name : {"b", "c", "d"}) EXPECT_FALSE(call.integer(name, 0, 100)) << name;
   EXPECT_NE(call.integer("a", 1, 11).error().message.find("from 1 to 11"), std::string::npos);

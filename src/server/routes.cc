@@ -55,13 +55,14 @@ std::string etag_of(const Run& run) { return "\"g" + std::to_string(run.generati
 
 using RunFunction = std::function<Response(const Call&, const Run&)>;
 
-// Looks the run up first: 409 where it isn't ready, 304 where the client has this generation's reply.
+// Looks the run up first: 409 where it isn't ready, 304 where the client has this generation's
+// reply.
 RouteFunction with_run(RunStore& store, RunFunction function) {
   return [&store, function = std::move(function)](const Call& call) {
     const std::shared_ptr<const Run> run = store.get(call.capture(0));
     if (!run) {
-      return error_response(409, "not_ready", "run '" + call.capture(0) +
-                                                  "' isn't loaded: POST to its 'open' first");
+      return error_response(409, "not_ready",
+                            "run '" + call.capture(0) + "' isn't loaded: POST to its 'open' first");
     }
     const std::string etag = etag_of(*run);
     Response out;

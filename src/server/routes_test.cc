@@ -160,11 +160,12 @@ TEST_F(Routes, FindTasksPlacesSpansAndEvents) {
 TEST_F(Routes, CheckEveryNumberThatAClientSends) {
   open("a");
   for (const char* bad :
-       {"lanes", "lanes?t0=0&bin=0&bins=10", "lanes?t0=0&bin=1&bins=0", "lanes?t0=0&bin=1&bins=5000",
-        "lanes?t0=nan&bin=1&bins=10", "lanes?t0=0&bin=1&bins=10&first=3",
-        "lanes?t0=0&bin=1&bins=10&first=1&count=2", "lanes?t0=0&bin=1&bins=10&exact=0",
-        "spans?t0=0&bin=1&bins=10&first=99", "minimap?bins=9999", "minimap", "near?lane=2&at=0",
-        "near?lane=0&at=-1", "search", "search?q=", "tasks/7?limit=0", "tasks/7?limit=2000"}) {
+       {"lanes", "lanes?t0=0&bin=0&bins=10", "lanes?t0=0&bin=1&bins=0",
+        "lanes?t0=0&bin=1&bins=5000", "lanes?t0=nan&bin=1&bins=10",
+        "lanes?t0=0&bin=1&bins=10&first=3", "lanes?t0=0&bin=1&bins=10&first=1&count=2",
+        "lanes?t0=0&bin=1&bins=10&exact=0", "spans?t0=0&bin=1&bins=10&first=99",
+        "minimap?bins=9999", "minimap", "near?lane=2&at=0", "near?lane=0&at=-1", "search",
+        "search?q=", "tasks/7?limit=0", "tasks/7?limit=2000"}) {
     EXPECT_EQ(ask("runs/a/" + std::string(bad)).status, 400u) << bad;
   }
   for (const char* missing : {"polls/10", "polls/-1", "polls/x", "spans/1", "events/3", "tasks/99",
@@ -174,8 +175,8 @@ TEST_F(Routes, CheckEveryNumberThatAClientSends) {
 }
 
 TEST_F(Routes, NeverReachAFileThatIsNoRun) {
-  for (const char* bad : {"runs/..%2f..%2fetc%2fpasswd", "runs/%2Fetc%2Fpasswd", "runs/../a",
-                          "runs/a%00"}) {
+  for (const char* bad :
+       {"runs/..%2f..%2fetc%2fpasswd", "runs/%2Fetc%2Fpasswd", "runs/../a", "runs/a%00"}) {
     EXPECT_GE(ask(bad).status, 400u) << bad;
     EXPECT_LT(ask(bad).status, 500u) << bad;
     EXPECT_GE(ask(std::string(bad) + "/open", Method::kPost).status, 400u) << bad;

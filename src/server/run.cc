@@ -9,7 +9,10 @@
 namespace dial9::server {
 
 Run::Run(std::string name, std::uint64_t generation, analysis::Trace trace)
-    : name_(std::move(name)), generation_(generation), trace_(std::move(trace)), index_(trace_),
+    : name_(std::move(name)),
+      generation_(generation),
+      trace_(std::move(trace)),
+      index_(trace_),
       findings_(analysis::diagnose(trace_)) {
   std::uint64_t total = 0;
   for (const auto& table : trace_.custom) {
@@ -43,8 +46,8 @@ std::string lane_name(const analysis::Trace& trace, std::uint32_t lane) {
   std::string out = "worker " + std::to_string(at.worker);
   if (at.worker == analysis::kBlockingWorker) out = "blocking";
   if (at.worker == analysis::kUnknownWorker) out = "unknown worker";
-  const bool is_shared = at.part != 0 || (lane + 1 < trace.lanes.size() &&
-                                          trace.lanes[lane + 1].worker == at.worker);
+  const bool is_shared =
+      at.part != 0 || (lane + 1 < trace.lanes.size() && trace.lanes[lane + 1].worker == at.worker);
   return is_shared ? out + " #" + std::to_string(at.part + 1) : out;
 }
 

@@ -1,5 +1,5 @@
-// A run that is loaded: the engine's trace with what queries need beside it. Immutable, so any number
-// of requests may read it at once; whoever asks holds it alive.
+// A run that is loaded: the engine's trace with what queries need beside it. Immutable, so any
+// number of requests may read it at once; whoever asks holds it alive.
 // Spec: docs/spec/http_api.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -57,7 +57,8 @@ class Run {
   std::vector<std::uint64_t> first_event_;  // of each table
 };
 
-// "worker 3", with its part where threads share an id, and the runtime's name where there are several.
+// "worker 3", with its part where threads share an id, and the runtime's name where there are
+// several.
 std::string lane_name(const analysis::Trace& trace, std::uint32_t lane);
 
 }  // namespace dial9::server

@@ -57,8 +57,8 @@ class FileRuns final : public RunSource {
                     const std::function<bool(std::span<const std::uint8_t>)>& take) override {
     const std::string& path = run.files.at(file).path;
     if (!is_inside(root_, path)) {
-      return make_error(ErrorCode::kPermission, "'" + run.files[file].name +
-                                                    "' now leads out of the served directory");
+      return make_error(ErrorCode::kPermission,
+                        "'" + run.files[file].name + "' now leads out of the served directory");
     }
     bool is_stopped = false;
     const auto sink = [&](std::span<const std::uint8_t> bytes) -> Result<void> {
@@ -93,8 +93,7 @@ class FileRuns final : public RunSource {
     if (!expansion) return;  // it went away between the two looks
     for (const storage::SegmentFile& file : expansion->files) {
       if (!is_inside(root_, file.path)) continue;
-      info.files.push_back(
-          {fs::path(file.path).filename().string(), file.path, file.size_bytes});
+      info.files.push_back({fs::path(file.path).filename().string(), file.path, file.size_bytes});
     }
   }
 

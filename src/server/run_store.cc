@@ -13,11 +13,16 @@ namespace dial9::server {
 
 std::string_view to_string(RunState state) {
   switch (state) {
-    case RunState::kClosed: return "closed";
-    case RunState::kLoading: return "loading";
-    case RunState::kReady: return "ready";
-    case RunState::kFailed: return "failed";
-    case RunState::kCancelled: return "cancelled";
+    case RunState::kClosed:
+      return "closed";
+    case RunState::kLoading:
+      return "loading";
+    case RunState::kReady:
+      return "ready";
+    case RunState::kFailed:
+      return "failed";
+    case RunState::kCancelled:
+      return "cancelled";
   }
   return "closed";
 }
@@ -70,10 +75,10 @@ Result<RunStatus> RunStore::open(const std::string& run) {
   if (!info) return no_such_run(run);
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Entry>& entry = entries_[run];
-  const bool is_there = entry && (entry->state == RunState::kLoading ||
-                                  (entry->state == RunState::kReady &&
-                                   entry->info.bytes == info->bytes &&
-                                   entry->info.modified_ms == info->modified_ms));
+  const bool is_there =
+      entry && (entry->state == RunState::kLoading ||
+                (entry->state == RunState::kReady && entry->info.bytes == info->bytes &&
+                 entry->info.modified_ms == info->modified_ms));
   if (!is_there) {
     entry = std::make_shared<Entry>();
     entry->info = std::move(*info);

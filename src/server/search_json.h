@@ -1,4 +1,5 @@
-// Finds tasks by id or spawn location, spans by name and custom event types, without regard to case.
+// Finds tasks by id or spawn location, spans by name and custom event types, without regard to
+// case.
 // Spec: docs/spec/http_api.md, "Details".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

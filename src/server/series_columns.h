@@ -1,5 +1,6 @@
-// Sampled values and markers in a window: queue depths, and the events of custom types, exactly where
-// there are no more than pixels, else as bins. Spec: docs/spec/http_api.md, "Queues", "Custom events".
+// Sampled values and markers in a window: queue depths, and the events of custom types, exactly
+// where there are no more than pixels, else as bins. Spec: docs/spec/http_api.md, "Queues",
+// "Custom events".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,5 @@
-// `dial9 serve`: the page and the HTTP API over the runs of a directory. The one entry to this folder.
+// `dial9 serve`: the page and the HTTP API over the runs of a directory. The one entry to this
+// folder.
 // Strongest property: with the defaults nobody but this machine's users can ask it anything.
 // Spec: docs/spec/http_api.md.
 // SPDX-License-Identifier: Apache-2.0
@@ -14,20 +15,20 @@
 namespace dial9::server {
 
 struct ServeOptions {
-  std::string path;                     // a directory of runs, a run, or a trace file
-  std::string address = "127.0.0.1";    // an IP address to listen on
-  std::uint16_t port = 9090;            // 0: the system picks one
-  std::string token;                    // asked for where not empty; made up where it is empty and
-                                        // the address isn't loopback
+  std::string path;                   // a directory of runs, a run, or a trace file
+  std::string address = "127.0.0.1";  // an IP address to listen on
+  std::uint16_t port = 9090;          // 0: the system picks one
+  std::string token;                  // asked for where not empty; made up where it is empty and
+                                      // the address isn't loopback
   std::size_t memory_bytes = std::size_t{2} << 30;  // of loaded runs
-  unsigned threads = 2;                 // that answer requests
-  bool stops_on_signals = true;         // SIGINT and SIGTERM end serve()
+  unsigned threads = 2;                             // that answer requests
+  bool stops_on_signals = true;                     // SIGINT and SIGTERM end serve()
 };
 
 // What a user needs to open the page.
 struct Serving {
   std::uint16_t port = 0;
-  std::string url;    // with the token in its fragment, where there is one
+  std::string url;  // with the token in its fragment, where there is one
 };
 
 // Serves until a signal (see above). `ready` is called once, from this thread, when requests are

@@ -1,5 +1,6 @@
 // See span_columns.h.
-// Strongest property: a span that ends with the trace, or was cancelled, is never shown as finished.
+// Strongest property: a span that ends with the trace, or was cancelled, is never shown as
+// finished.
 // Spec: docs/spec/http_api.md, "Spans", "Minimap".
 // SPDX-License-Identifier: Apache-2.0
 #include "server/span_columns.h"
@@ -79,9 +80,9 @@ class SpanReply {
     if (is_new) names_.emplace_back(run_.trace().names.text(spans.name[span]));
     name_.push_back(at->second);
     const std::uint8_t flags = spans.flags[span];
-    flag_.push_back(static_cast<std::uint8_t>(
-        ((flags & analysis::kSpanOpen) != 0 ? kOpen : 0) |
-        ((flags & analysis::kSpanCancelled) != 0 ? kUncompleted : 0)));
+    flag_.push_back(
+        static_cast<std::uint8_t>(((flags & analysis::kSpanOpen) != 0 ? kOpen : 0) |
+                                  ((flags & analysis::kSpanCancelled) != 0 ? kUncompleted : 0)));
   }
   void end_row(std::uint8_t mode) {
     mode_.push_back(mode);
@@ -100,7 +101,12 @@ class SpanReply {
 
 struct Strip {
   Strip(const Run& given, std::uint32_t count)
-      : run(given), bins(count), busy(count), maxdur(count), events(count), loss(count),
+      : run(given),
+        bins(count),
+        busy(count),
+        maxdur(count),
+        events(count),
+        loss(count),
         find(count) {
     bin_ns = std::max(static_cast<double>(run.trace().duration_ns()) / count, 1e-3);
   }
@@ -125,7 +131,8 @@ void add_lanes(Strip& strip) {
   const auto& trace = strip.run.trace();
   const WindowQuery window{0, strip.bin_ns, strip.bins, 1};
   std::vector<Bin> bins(strip.bins);
-  const double whole = strip.bin_ns * static_cast<double>(std::max<std::size_t>(trace.lanes.size(), 1));
+  const double whole =
+      strip.bin_ns * static_cast<double>(std::max<std::size_t>(trace.lanes.size(), 1));
   for (std::uint32_t lane = 0; lane < trace.lanes.size(); ++lane) {
     strip.run.index().lane(lane).polls.query(window.absolute(strip.run), bins);
     for (std::uint32_t i = 0; i < strip.bins; ++i) {

@@ -18,7 +18,8 @@ inline constexpr std::uint32_t kMaxSpanRows = 256;
 std::string span_columns(const Run& run, const WindowQuery& window, std::uint32_t first,
                          std::uint32_t count);
 
-// The whole trace in `bins`. Cost: O(bins × lanes × log polls) and linear in spans and custom events.
+// The whole trace in `bins`. Cost: O(bins × lanes × log polls) and linear in spans and custom
+// events.
 std::string minimap_columns(const Run& run, std::uint32_t bins);
 
 }  // namespace dial9::server

@@ -54,8 +54,10 @@ bool is_number(format::FieldType type) {
     case format::FieldType::kVarint:
     case format::FieldType::kU8:
     case format::FieldType::kU16:
-    case format::FieldType::kU32: return true;
-    default: return false;
+    case format::FieldType::kU32:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -72,7 +74,8 @@ json custom_json(const Run& run) {
                         {"is_number", is_number(field.type)}});
     }
     const auto name = trace.names.text(table.name);
-    const auto same = std::ranges::find_if(out, [&](const json& row) { return row["type"] == name; });
+    const auto same =
+        std::ranges::find_if(out, [&](const json& row) { return row["type"] == name; });
     if (same == out.end()) {
       out.push_back({{"type", name}, {"count", table.size()}, {"fields", std::move(fields)}});
     } else {  // writers that disagreed about the fields: one row for the reader
@@ -84,9 +87,12 @@ json custom_json(const Run& run) {
 
 std::string_view kind_text(analysis::Series::Kind kind) {
   switch (kind) {
-    case analysis::Series::Kind::kQueueDepth: return "depth";
-    case analysis::Series::Kind::kAliveTasks: return "tasks";
-    case analysis::Series::Kind::kResidentBytes: return "bytes";
+    case analysis::Series::Kind::kQueueDepth:
+      return "depth";
+    case analysis::Series::Kind::kAliveTasks:
+      return "tasks";
+    case analysis::Series::Kind::kResidentBytes:
+      return "bytes";
   }
   return "depth";
 }
@@ -99,8 +105,9 @@ json truncated_json(const analysis::Trace& trace) {
     return {{"message", input.name + ": " + input.error->message},
             {"offset", has_offset ? json(input.error->offset) : json()}};
   }
-  return {{"message", "only the first part was loaded: the server's memory bound was reached; "
-                      "start it with a larger --memory"},
+  return {{"message",
+           "only the first part was loaded: the server's memory bound was reached; "
+           "start it with a larger --memory"},
           {"offset", nullptr}};
 }
 
@@ -183,20 +190,21 @@ json findings_json(const Run& run) {
   for (const auto& finding : run.findings()) {
     if (out.size() == kMaxFindings) break;
     const bool has_task = finding.task != analysis::kNoIndex;
-    out.push_back({{"kind", analysis::to_string(finding.kind)},
-                   {"severity", analysis::to_string(finding.severity)},
-                   {"message", finding.message},
-                   {"count", finding.count},
-                   {"worst_ns", duration_json(finding.worst_ns)},
-                   {"at_ns", moment_json(run, finding.at_ns)},
-                   {"end_ns", moment_json(run, finding.end_ns)},
-                   {"lane", index_or_null(finding.lane)},
-                   {"task", has_task ? json(std::to_string(run.trace().tasks.id[finding.task])) : json()},
-                   {"poll", index_or_null(finding.poll)},
-                   {"span", index_or_null(finding.span)},
-                   {"where", text_or_null(finding.where)},
-                   {"evidence", finding.evidence},
-                   {"next", text_or_null(finding.next)}});
+    out.push_back(
+        {{"kind", analysis::to_string(finding.kind)},
+         {"severity", analysis::to_string(finding.severity)},
+         {"message", finding.message},
+         {"count", finding.count},
+         {"worst_ns", duration_json(finding.worst_ns)},
+         {"at_ns", moment_json(run, finding.at_ns)},
+         {"end_ns", moment_json(run, finding.end_ns)},
+         {"lane", index_or_null(finding.lane)},
+         {"task", has_task ? json(std::to_string(run.trace().tasks.id[finding.task])) : json()},
+         {"poll", index_or_null(finding.poll)},
+         {"span", index_or_null(finding.span)},
+         {"where", text_or_null(finding.where)},
+         {"evidence", finding.evidence},
+         {"next", text_or_null(finding.next)}});
   }
   return {{"findings", std::move(out)}, {"total", run.findings().size()}};
 }

@@ -1,5 +1,5 @@
-// A run in a page of JSON: what is in it, what is missing from it, and what was found in it. Bounded:
-// long lists are cut with their whole length beside them.
+// A run in a page of JSON: what is in it, what is missing from it, and what was found in it.
+// Bounded: long lists are cut with their whole length beside them.
 // Spec: docs/spec/http_api.md, "Summary", "Findings".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

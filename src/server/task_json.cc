@@ -19,7 +19,9 @@ using nlohmann::json;
 class Life {
  public:
   Life(const Run& run, std::uint32_t task)
-      : trace_(run.trace()), task_(task), polls_(trace_.tasks.polls[task]),
+      : trace_(run.trace()),
+        task_(task),
+        polls_(trace_.tasks.polls[task]),
         wakes_(trace_.tasks.wakes[task]) {
     spawn_ns_ = trace_.tasks.spawn_ns[task];
     end_ns_ = trace_.tasks.terminate_ns[task];
@@ -66,16 +68,19 @@ class Life {
 };
 
 json row_of(const char* what, const Run& run, std::uint64_t at_ns) {
-  return {{"what", what},      {"at_ns", run.relative(at_ns)}, {"dur_ns", nullptr},
-          {"delay_ns", nullptr}, {"lane", nullptr},            {"poll", nullptr},
+  return {{"what", what},      {"at_ns", run.relative(at_ns)},
+          {"dur_ns", nullptr}, {"delay_ns", nullptr},
+          {"lane", nullptr},   {"poll", nullptr},
           {"by", nullptr}};
 }
 
 json row_json(const Run& run, const Life::Step& step) {
   const auto& trace = run.trace();
   switch (step.what) {
-    case Life::What::kSpawn: return row_of("spawn", run, trace.tasks.spawn_ns[step.index]);
-    case Life::What::kEnd: return row_of("end", run, trace.tasks.terminate_ns[step.index]);
+    case Life::What::kSpawn:
+      return row_of("spawn", run, trace.tasks.spawn_ns[step.index]);
+    case Life::What::kEnd:
+      return row_of("end", run, trace.tasks.terminate_ns[step.index]);
     case Life::What::kWake: {
       json row = row_of("wake", run, trace.wakes.at_ns[step.index]);
       const std::uint32_t waker = trace.wakes.waker[step.index];
@@ -143,23 +148,23 @@ json task_json(const Run& run, std::uint32_t task, std::uint64_t offset, std::ui
   const bool is_spawn_seen = (tasks.flags[task] & analysis::kTaskSpawnSeen) != 0;
   const bool is_instrumented = (tasks.flags[task] & analysis::kTaskInstrumented) != 0;
   const std::string_view loc = trace.names.text(tasks.spawn_loc[task]);
-  return {{"task", std::to_string(tasks.id[task])},
-          {"spawned_ns", moment_json(run, tasks.spawn_ns[task])},
-          {"spawn_loc", loc.empty() ? json() : json(loc)},
-          {"ended_ns", moment_json(run, tasks.terminate_ns[task])},
-          {"instrumented", is_spawn_seen ? json(is_instrumented) : json()},
-          {"polls_total", tasks.polls[task].size()},
-          {"busy_ns", tasks.busy_ns[task]},
-          {"worst_poll", std::move(worst)},
-          {"delay",
-           {{"known", totals.known_delays}, {"worst_ns", duration_json(totals.worst_delay)}}},
-          {"first_ns", moment_json(run, tasks.first_ns[task])},
-          {"last_ns", moment_json(run, tasks.last_ns[task])},
-          {"wakes_total", tasks.wakes[task].size()},
-          {"migrations", tasks.migrations[task]},
-          {"rows", rows_json(run, task, offset, limit)},
-          {"rows_total", Life(run, task).total()},
-          {"offset", offset}};
+  return {
+      {"task", std::to_string(tasks.id[task])},
+      {"spawned_ns", moment_json(run, tasks.spawn_ns[task])},
+      {"spawn_loc", loc.empty() ? json() : json(loc)},
+      {"ended_ns", moment_json(run, tasks.terminate_ns[task])},
+      {"instrumented", is_spawn_seen ? json(is_instrumented) : json()},
+      {"polls_total", tasks.polls[task].size()},
+      {"busy_ns", tasks.busy_ns[task]},
+      {"worst_poll", std::move(worst)},
+      {"delay", {{"known", totals.known_delays}, {"worst_ns", duration_json(totals.worst_delay)}}},
+      {"first_ns", moment_json(run, tasks.first_ns[task])},
+      {"last_ns", moment_json(run, tasks.last_ns[task])},
+      {"wakes_total", tasks.wakes[task].size()},
+      {"migrations", tasks.migrations[task]},
+      {"rows", rows_json(run, task, offset, limit)},
+      {"rows_total", Life(run, task).total()},
+      {"offset", offset}};
 }
 
 }  // namespace dial9::server

@@ -51,9 +51,8 @@ std::optional<Target> parse_target(std::string_view target) {
   if (target.empty() || target.front() != '/') return std::nullopt;
   target = target.substr(0, target.find('#'));
   const std::size_t question = target.find('?');
-  const std::string_view path = target.substr(1, question == std::string_view::npos
-                                                     ? std::string_view::npos
-                                                     : question - 1);
+  const std::string_view path =
+      target.substr(1, question == std::string_view::npos ? std::string_view::npos : question - 1);
   Target out;
   const bool is_path_good = for_each_part(path, '/', [&](std::string_view part) {
     const auto decoded = percent_decode(part, false);

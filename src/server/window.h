@@ -1,5 +1,6 @@
-// The stretch of time that a query asks for, in bins of a pixel each, and helpers for the two ways in
-// which a row is answered: exactly, or as bins. Spec: docs/spec/http_api.md, "Binary columns".
+// The stretch of time that a query asks for, in bins of a pixel each, and helpers for the two
+// ways in which a row is answered: exactly, or as bins. Spec: docs/spec/http_api.md, "Binary
+// columns".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +19,7 @@ inline constexpr std::uint8_t kModeExact = 1;
 inline constexpr std::uint8_t kModeBins = 2;
 
 struct WindowQuery {
-  double t0_ns = 0;   // from the trace's start
+  double t0_ns = 0;  // from the trace's start
   double bin_ns = 1;
   std::uint32_t bins = 1;
   std::uint32_t exact = 1;  // at most so many slices of a row are answered exactly

@@ -31,8 +31,19 @@ constexpr std::uint32_t kWorkers = 16;
 constexpr std::uint32_t kTasks = 600;
 
 enum Type : std::uint16_t {
-  kPollStart = 1, kPollEnd, kPark, kUnpark, kSpawn, kTerminate, kWake, kMetrics, kClock, kLoss,
-  kMetadata, kRequest, kCacheMiss,
+  kPollStart = 1,
+  kPollEnd,
+  kPark,
+  kUnpark,
+  kSpawn,
+  kTerminate,
+  kWake,
+  kMetrics,
+  kClock,
+  kLoss,
+  kMetadata,
+  kRequest,
+  kCacheMiss,
 };
 
 void add_schemas(Encoder& out) {
@@ -86,9 +97,11 @@ class Service {
     out_.begin(kClock, kOriginNs);
     out_.varint(kRealtimeNs);
     out_.begin(kMetadata, kOriginNs);
-    out_.string_map({{"service", "checkout"}, {"runtime.main", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"}});
+    out_.string_map(
+        {{"service", "checkout"}, {"runtime.main", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"}});
     for (std::uint32_t task = 1; task <= kTasks; ++task) spawn(task);
-    for (std::uint32_t worker = 0; worker < kWorkers; ++worker) next_.push({1000 + worker * 377, worker});
+    for (std::uint32_t worker = 0; worker < kWorkers; ++worker)
+      next_.push({1000 + worker * 377, worker});
   }
 
   std::vector<std::uint8_t> write() {
@@ -111,7 +124,8 @@ class Service {
   double uniform() { return std::generate_canonical<double, 32>(random_); }
   std::uint64_t about(double median_ns, double spread) {
     // Box and Muller by hand: std's distributions differ between libraries, these bytes must not.
-    const double normal = std::sqrt(-2 * std::log(uniform() + 1e-12)) * std::cos(6.283185307 * uniform());
+    const double normal =
+        std::sqrt(-2 * std::log(uniform() + 1e-12)) * std::cos(6.283185307 * uniform());
     return static_cast<std::uint64_t>(median_ns * std::exp(spread * normal)) + 1;
   }
 
@@ -230,7 +244,8 @@ std::vector<std::uint8_t> custom_only() {
 
 bool write(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
   std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
   return file.good();
 }
 
@@ -247,11 +262,10 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(folder);
   const auto small = Service(200'000).write();
   const std::span<const std::uint8_t> cut(small.data(), small.size() - 5);
-  const bool is_written = write(folder / "large.bin", Service(events).write()) &&
-                          write(folder / "service.bin", small) &&
-                          write(folder / "truncated.bin", cut) &&
-                          write(folder / "tiny.bin", ten_events()) &&
-                          write(folder / "custom.bin", custom_only());
+  const bool is_written =
+      write(folder / "large.bin", Service(events).write()) &&
+      write(folder / "service.bin", small) && write(folder / "truncated.bin", cut) &&
+      write(folder / "tiny.bin", ten_events()) && write(folder / "custom.bin", custom_only());
   if (!is_written) std::fputs("web_make_traces: cannot write there\n", stderr);
   return is_written ? 0 : 1;
 }

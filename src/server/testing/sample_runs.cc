@@ -1,5 +1,6 @@
 // See sample_runs.h.
-// Strongest property: written with the format's own encoder, field by field from docs/spec/events.md.
+// Strongest property: written with the format's own encoder, field by field from
+// docs/spec/events.md.
 // SPDX-License-Identifier: Apache-2.0
 #include "server/testing/sample_runs.h"
 
@@ -17,7 +18,17 @@ using format::FieldType;
 
 constexpr std::uint64_t kMs = 1'000'000;
 enum Type : std::uint16_t {
-  kPollStart = 1, kPollEnd, kPark, kUnpark, kSpawn, kEnd, kWake, kQueue, kClock, kLoss, kOrder,
+  kPollStart = 1,
+  kPollEnd,
+  kPark,
+  kUnpark,
+  kSpawn,
+  kEnd,
+  kWake,
+  kQueue,
+  kClock,
+  kLoss,
+  kOrder,
   kSpan,
 };
 

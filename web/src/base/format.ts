@@ -29,7 +29,9 @@ function trimZeros(text: string): string {
 /** "1,234,567" with a plain comma in every locale, since screenshots and links are shared. */
 export function formatCount(n: number | null | undefined): string {
   if (n === null || n === undefined || Number.isNaN(n)) return 'unknown';
-  return Math.round(n).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ',');
+  return Math.round(n)
+    .toString()
+    .replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 }
 
 /** "3.24 MiB". */

@@ -3,7 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 const SECOND = 1e9;
-const LONG_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
+const LONG_STEPS = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400,
+];
 
 /** The least round step that leaves at least `leastPx` between marks. */
 export function tickStep(spanNs: number, widthPx: number, leastPx: number): number {

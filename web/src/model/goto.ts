@@ -18,7 +18,9 @@ export function parseMoment(text: string, clock: WallClock): number | null {
   const offset = /^\+?(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|min|h)$/.exec(typed);
   if (offset) return Number(offset[1]) * (UNIT_NS[offset[2] ?? ''] ?? 1);
   if (/^\d{18,20}$/.test(typed)) return clock.moment(BigInt(typed));
-  const date = /^(?:(\d{4}-\d\d-\d\d)[ T])?(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?Z?$/.exec(typed);
+  const date = /^(?:(\d{4}-\d\d-\d\d)[ T])?(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?Z?$/.exec(
+    typed,
+  );
   return date ? wallMoment(date, clock) : null;
 }
 

@@ -47,7 +47,13 @@ interface Entry {
 export function layOut(summary: Summary, folded: readonly string[]): Layout {
   const groups: Group[] = [];
   let top = 0;
-  const add = (kind: GroupKind, label: string, height: number, count: number, entries: Entry[]) => {
+  const add = (
+    kind: GroupKind,
+    label: string,
+    height: number,
+    count: number,
+    entries: Entry[],
+  ) => {
     if (count === 0) return;
     const isFolded = folded.includes(kind);
     const group: Group = { kind, label, count, top, isFolded, rows: [] };
@@ -66,7 +72,11 @@ export function layOut(summary: Summary, folded: readonly string[]): Layout {
   add('workers', 'Workers', LANE_PX, workers.length, workers.slice(0, MOST_ROWS).map(workerEntry));
   add('custom', 'Events', CUSTOM_PX, custom.length, custom.slice(0, MOST_ROWS).map(customEntry));
   const rows = Math.min(summary.span_rows, MOST_ROWS);
-  const spans = Array.from({ length: rows }, (_, id) => ({ id, label: '', title: `span row ${id + 1}` }));
+  const spans = Array.from({ length: rows }, (_, id) => ({
+    id,
+    label: '',
+    title: `span row ${id + 1}`,
+  }));
   add('spans', 'Spans', SPAN_PX, summary.span_rows === 0 ? 0 : summary.spans, spans);
   return { groups, height: top };
 }
@@ -90,7 +100,9 @@ const customEntry = (type: Summary['custom'][number], id: number): Entry => {
 };
 
 /** The field whose values a custom type's row draws: its first number, or none. */
-export function valueField(type: CustomType | undefined): CustomType['fields'][number] | undefined {
+export function valueField(
+  type: CustomType | undefined,
+): CustomType['fields'][number] | undefined {
   return type?.fields.find((field) => field.is_number);
 }
 

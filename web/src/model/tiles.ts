@@ -1,6 +1,6 @@
-// Which tiles a view needs. A tile is BINS bins of 2^level ns, at a whole multiple of its own width:
-// neighbours and other zoom steps share them, so panning asks for little and zooming finds something
-// to stretch meanwhile. Pure.
+// Which tiles a view needs. A tile is BINS bins of 2^level ns, at a whole multiple of its own
+// width: neighbours and other zoom steps share them, so panning asks for little and zooming finds
+// something to stretch meanwhile. Pure.
 // SPDX-License-Identifier: Apache-2.0
 import type { Window } from '../protocol/client';
 import { span, type View } from './view';

@@ -1,5 +1,5 @@
-// What the tile columns mean, one type a track kind; and where each row lies on screen. A group is a
-// heading with rows of one height under it; a folded group keeps its heading only. Pure.
+// What the tile columns mean, one type a track kind; and where each row lies on screen. A group
+// is a heading with rows of one height under it; a folded group keeps its heading only. Pure.
 // Spec: docs/spec/http_api.md (columns), docs/guide/viewer.md (groups).
 // SPDX-License-Identifier: Apache-2.0
 import { type Columns, NO_INDEX } from '../protocol/columns';

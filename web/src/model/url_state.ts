@@ -44,8 +44,16 @@ export const EMPTY: UrlState = {
 };
 
 const PANELS: readonly string[] = ['findings', 'details', 'task'];
-const KINDS: Readonly<Record<string, Selection['what']>> = { poll: 'polls', span: 'spans', event: 'events' };
-const NAMES: Readonly<Record<Selection['what'], string>> = { polls: 'poll', spans: 'span', events: 'event' };
+const KINDS: Readonly<Record<string, Selection['what']>> = {
+  poll: 'polls',
+  span: 'spans',
+  event: 'events',
+};
+const NAMES: Readonly<Record<Selection['what'], string>> = {
+  polls: 'poll',
+  spans: 'span',
+  events: 'event',
+};
 
 /** Reads a fragment ("#run=…"); what can't be understood counts as missing. */
 export function parseUrl(fragment: string): UrlState {

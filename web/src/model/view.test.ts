@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
-import { clamp, fitAll, fitRange, LEAST_SPAN_NS, pan, reveal, span, timeToX, xToTime, zoom } from './view';
+import {
+  clamp,
+  fitAll,
+  fitRange,
+  LEAST_SPAN_NS,
+  pan,
+  reveal,
+  span,
+  timeToX,
+  xToTime,
+  zoom,
+} from './view';
 
 const DURATION = 1e9;
 

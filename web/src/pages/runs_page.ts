@@ -39,7 +39,7 @@ function content(list: RunList): (Node | null)[] {
   }
   const count = list.truncated
     ? `The newest ${formatCount(list.runs.length)} of ${formatCount(list.total)} runs.`
-    : `${formatCount(list.total)} ${list.total === 1 ? 'run' : 'runs'}, newest first. Times are UTC.`;
+    : `${formatCount(list.total)} in all, newest first. Times are UTC.`;
   const head = ['Run', 'Last written', 'Files', 'Size', 'State'].map((name, column) =>
     h('th', { scope: 'col', class: column === 2 || column === 3 ? 'number' : '' }, name),
   );

@@ -62,5 +62,10 @@ export function sidePanel(store: ViewerStore): HTMLElement {
     const tab = tabs.get('task');
     if (tab) tab.textContent = task === null ? 'Task' : `Task ${task}`;
   });
-  return h('aside', { class: 'side', 'aria-label': 'findings and details' }, list, ...panels.values());
+  return h(
+    'aside',
+    { class: 'side', 'aria-label': 'findings and details' },
+    list,
+    ...panels.values(),
+  );
 }

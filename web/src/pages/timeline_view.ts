@@ -1,5 +1,5 @@
-// The rows of the timeline on the page: canvas, labels, scrolling, hover and clicks. Draws at most once
-// a frame of the screen, and only when something has changed.
+// The rows of the timeline on the page: canvas, labels, scrolling, hover and clicks. Draws at
+// most once a frame of the screen, and only when something has changed.
 // SPDX-License-Identifier: Apache-2.0
 import { h } from '../base/dom';
 import { laneRow, type Row, rowAt, rowsIn } from '../model/layout';
@@ -124,7 +124,9 @@ export class TimelineView {
     if (lane !== null) store.focusLane.set(lane);
     if ('slice' in hit) {
       const { start, dur, index, task } = hit.slice;
-      store.select(index === null ? null : { what: 'polls', index }, { lane, start, end: start + dur });
+      const mark = { lane, start, end: start + dur };
+      if (index === null) store.selectSpot(hit.row.id, start + dur / 2, mark);
+      else store.select({ what: 'polls', index }, mark);
       if (store.task.value !== null && task !== null) {
         store.selectTask(task);
         store.panel.set('details');

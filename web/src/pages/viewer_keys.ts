@@ -91,7 +91,7 @@ function selectAtMiddle(store: ViewerStore, timeline: TimelineView): void {
   timeline.select(timeline.hitLaneAt(lane, view.start + span(view) / 2));
 }
 
-/** The polls of a lane are numbered through, so the next one is one further, if it is in the lane. */
+/** The polls of a lane are numbered through: the next one is one further, if it is in the lane. */
 async function stepPoll(store: ViewerStore, timeline: TimelineView, step: number): Promise<void> {
   const selection = store.selection.value;
   if (selection?.what !== 'polls') return selectAtMiddle(store, timeline);

@@ -1,5 +1,5 @@
-// The viewer of one run: puts the parts together, draws once a frame when something has changed, asks
-// for the tiles that the view needs, and keeps the URL in step.
+// The viewer of one run: puts the parts together, draws once a frame when something has changed,
+// asks for the tiles that the view needs, and keeps the URL in step.
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
 import type { Signal } from '../base/signal';
@@ -29,7 +29,11 @@ const MINIMAP_BINS = 1200;
 const DAY_AND_ZONE = 'UTC';
 
 /** Shows the viewer; returns how to leave it. */
-export function showViewer(root: HTMLElement, store: ViewerStore, theme: Signal<Theme>): () => void {
+export function showViewer(
+  root: HTMLElement,
+  store: ViewerStore,
+  theme: Signal<Theme>,
+): () => void {
   const page = new ViewerPage(root, store, theme);
   return () => page.leave();
 }
@@ -157,7 +161,8 @@ class ViewerPage {
   private ask(signal: AbortSignal): void {
     const { store } = this;
     const failed = (error: unknown) => {
-      if (!isAbort(error)) store.problem.set(error instanceof Error ? error.message : String(error));
+      if (!isAbort(error))
+        store.problem.set(error instanceof Error ? error.message : String(error));
     };
     store.client.findings(store.run, signal).then((found) => store.findings.set(found), failed);
     const bins = { bins: MINIMAP_BINS };

@@ -99,7 +99,11 @@ export class Client {
     const url = `${this.base}${at}${text ? `?${text}` : ''}`;
     const response = await this.fetcher(url, init).catch((error: unknown) => {
       if (error instanceof DOMException && error.name === 'AbortError') throw error;
-      throw new ApiError(0, 'unreachable', 'The server does not answer: is `dial9 serve` running?');
+      throw new ApiError(
+        0,
+        'unreachable',
+        'The server does not answer: is `dial9 serve` running?',
+      );
     });
     if (!response.ok) throw await toError(response);
     return response;

@@ -38,7 +38,8 @@ export class Columns {
     if (HEAD_BYTES + count * DESCRIPTOR_BYTES > buffer.byteLength) {
       throw new Error('the reply ends inside its header');
     }
-    for (let i = 0; i < count; i += 1) this.readDescriptor(view, HEAD_BYTES + i * DESCRIPTOR_BYTES);
+    for (let i = 0; i < count; i += 1)
+      this.readDescriptor(view, HEAD_BYTES + i * DESCRIPTOR_BYTES);
   }
 
   f64(name: string): Float64Array {

@@ -1,5 +1,5 @@
-// The JSON replies of the server, as docs/spec/http_api.md gives them. Times are ns from the trace's
-// start; what isn't known is null. Additive only.
+// The JSON replies of the server, as docs/spec/http_api.md gives them. Times are ns from the
+// trace's start; what isn't known is null. Additive only.
 // SPDX-License-Identifier: Apache-2.0
 
 export type RunState = 'closed' | 'loading' | 'ready' | 'failed' | 'cancelled';
@@ -140,7 +140,7 @@ export interface TaskLife {
   offset: number;
 }
 
-/** A fact of one poll, span or event: `value` is ready to show, `task` and `at_ns` can be followed. */
+/** A fact of one poll, span or event: `value` is to be shown, `task` and `at_ns` be followed. */
 export interface Fact {
   name: string;
   value: string | number | null;

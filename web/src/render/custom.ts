@@ -44,7 +44,12 @@ export function valueScale(frame: Frame, slots: EventSlot[]): Scale | null {
  * One custom type: its values on a scale of their own where it has a number, with a tick below for
  * each event; bins show the range of their values, and by their ticks' height how many they are.
  */
-export function drawCustom(frame: Frame, box: Box, slots: EventSlot[], selected: number | null): void {
+export function drawCustom(
+  frame: Frame,
+  box: Box,
+  slots: EventSlot[],
+  selected: number | null,
+): void {
   const { ctx, palette, ratio } = frame;
   background(frame, box);
   const scale = valueScale(frame, slots);
@@ -68,7 +73,8 @@ export function drawCustom(frame: Frame, box: Box, slots: EventSlot[], selected:
       const width = (isSelected ? 3 : 1) * ratio;
       ctx.fillRect(x - (isSelected ? ratio : 0), bottom - tickRoom, width, tickRoom);
       const value = tile.value[i] ?? Number.NaN;
-      if (!Number.isNaN(value)) ctx.fillRect(x - ratio, Math.round(yOf(value)) - ratio, 3 * ratio, 3 * ratio);
+      if (!Number.isNaN(value))
+        ctx.fillRect(x - ratio, Math.round(yOf(value)) - ratio, 3 * ratio, 3 * ratio);
     }
     ctx.fillStyle = palette.custom.css;
     for (let i = 0; i < tile.bin.length; i += 1) {

@@ -30,7 +30,10 @@ export function tilePlace(frame: Frame, id: TileId, slot: TileId) {
   const x0 = placeOf(frame, tileStart(id));
   const perNs = frame.width / (frame.view.end - frame.view.start);
   const from = Math.max(Math.round(placeOf(frame, tileStart(slot))), 0);
-  const to = Math.min(Math.round(placeOf(frame, tileStart(slot) + tileNs(slot.level))), frame.width);
+  const to = Math.min(
+    Math.round(placeOf(frame, tileStart(slot) + tileNs(slot.level))),
+    frame.width,
+  );
   return { x0, binPx: binNs(id.level) * perNs, from, to };
 }
 
@@ -64,7 +67,7 @@ function textWidth(ctx: CanvasRenderingContext2D, text: string): number {
   return width;
 }
 
-/** Writes a text into [left, right), cut with an ellipsis; nothing where under three letters fit. */
+/** Writes a text into [left, right), cut with an ellipsis; nothing where three don't fit. */
 export function fitText(frame: Frame, text: string, left: number, right: number, y: number): void {
   const { ctx, ratio } = frame;
   const room = right - left - 6 * ratio;

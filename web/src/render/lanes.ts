@@ -5,7 +5,16 @@ import { formatDuration, shortPlace } from '../base/format';
 import type { TileId } from '../model/tiles';
 import { BINS_MODE, EXACT_MODE, type LaneTile, nameAt, PARK, POLL } from '../model/tracks';
 import type { Placed } from '../store/tile_store';
-import { type Box, background, fitText, font, type Frame, placeOf, tilePlace, upperBound } from './frame';
+import {
+  type Box,
+  background,
+  fitText,
+  font,
+  type Frame,
+  placeOf,
+  tilePlace,
+  upperBound,
+} from './frame';
 import { pollStep } from './palette';
 import { bandsOf, LaneColumns, paintColumns } from './raster';
 
@@ -19,12 +28,19 @@ const columns = new LaneColumns();
 let image: ImageData | null = null;
 
 function pixelsFor(width: number, height: number): ImageData {
-  if (!image || image.width !== width || image.height !== height) image = new ImageData(width, height);
+  if (!image || image.width !== width || image.height !== height)
+    image = new ImageData(width, height);
   return image;
 }
 
 /** `at`: which lane of each tile. `isDimmed`: a task is selected and this isn't its layer. */
-export function drawLane(frame: Frame, box: Box, slots: LaneSlot[], at: number, isDimmed: boolean) {
+export function drawLane(
+  frame: Frame,
+  box: Box,
+  slots: LaneSlot[],
+  at: number,
+  isDimmed: boolean,
+) {
   background(frame, box);
   drawBins(frame, box, slots, at, isDimmed);
   for (const { slot, placed } of slots) {
@@ -90,7 +106,12 @@ function drawSlices(
       drawPoll(frame, box, tile, i, left, right, isDimmed);
     } else if (kind === PARK) {
       ctx.fillStyle = palette.park.css;
-      ctx.fillRect(left, box.top + bands.parkStart, Math.max(right - left, 1), bands.height - bands.parkStart - 1);
+      ctx.fillRect(
+        left,
+        box.top + bands.parkStart,
+        Math.max(right - left, 1),
+        bands.height - bands.parkStart - 1,
+      );
     } else {
       ctx.fillStyle = palette.wait.css;
       ctx.fillRect(left, box.top + 1, Math.max(right - left, 1), bands.waitEnd - 1);
@@ -130,10 +151,11 @@ function drawPoll(
 function drawOpenEnd(frame: Frame, right: number, top: number, height: number): void {
   const { ctx, ratio, palette } = frame;
   ctx.fillStyle = palette.text.css;
-  for (let y = 0; y < height; y += 4 * ratio) ctx.fillRect(right - ratio, top + y, ratio, 2 * ratio);
+  for (let y = 0; y < height; y += 4 * ratio)
+    ctx.fillRect(right - ratio, top + y, ratio, 2 * ratio);
 }
 
-/** The polls of the selected task over the dimmed lane; at least two pixels each, so none is lost. */
+/** The selected task's polls over the dimmed lane; at least two pixels each, so none is lost. */
 export function drawTaskLayer(frame: Frame, box: Box, slots: LaneSlot[], at: number): void {
   const { ctx, palette } = frame;
   const bands = bandsOf(box.height);
@@ -153,14 +175,25 @@ export function drawTaskLayer(frame: Frame, box: Box, slots: LaneSlot[], at: num
         const left = placeOf(frame, tile.start[i] ?? 0);
         const right = placeOf(frame, (tile.start[i] ?? 0) + (tile.dur[i] ?? 0));
         drawPoll(frame, box, tile, i, left, Math.max(right, left + least), false);
-        drawDelay(frame, box.top + bands.pollStart, bands.pollEnd - bands.pollStart, tile.ready[i], left);
+        drawDelay(
+          frame,
+          box.top + bands.pollStart,
+          bands.pollEnd - bands.pollStart,
+          tile.ready[i],
+          left,
+        );
       }
     } else if (tile.mode[at] === BINS_MODE) {
       for (let i = tile.brows[at] ?? 0; i < (tile.brows[at + 1] ?? 0); i += 1) {
         if ((tile.poll[i] ?? 0) <= 0 && (tile.n[i] ?? 0) === 0) continue;
         ctx.fillStyle = (palette.polls[pollStep(tile.maxdur[i] ?? 0)] ?? palette.selection).css;
         const left = x0 + (tile.bin[i] ?? 0) * binPx;
-        ctx.fillRect(left, box.top + bands.pollStart, Math.max(binPx, least), bands.pollEnd - bands.pollStart);
+        ctx.fillRect(
+          left,
+          box.top + bands.pollStart,
+          Math.max(binPx, least),
+          bands.pollEnd - bands.pollStart,
+        );
       }
     }
     ctx.restore();
@@ -168,7 +201,13 @@ export function drawTaskLayer(frame: Frame, box: Box, slots: LaneSlot[], at: num
 }
 
 /** From the moment a task was ready (a triangle) to its poll: the line is its scheduling delay. */
-function drawDelay(frame: Frame, top: number, height: number, ready: number | undefined, right: number) {
+function drawDelay(
+  frame: Frame,
+  top: number,
+  height: number,
+  ready: number | undefined,
+  right: number,
+) {
   if (ready === undefined || Number.isNaN(ready)) return;
   const { ctx, ratio, palette } = frame;
   const x = placeOf(frame, ready);
@@ -203,7 +242,12 @@ export interface BinHit {
 }
 
 /** The slice of a lane under a moment, with `slackNs` to both sides for slices under a pixel. */
-export function hitSlice(tile: LaneTile, at: number, moment: number, slackNs: number): LaneHit | null {
+export function hitSlice(
+  tile: LaneTile,
+  at: number,
+  moment: number,
+  slackNs: number,
+): LaneHit | null {
   if (tile.mode[at] !== EXACT_MODE) return null;
   const first = tile.rows[at] ?? 0;
   let best = -1;

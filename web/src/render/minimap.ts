@@ -1,5 +1,5 @@
-// The whole trace in one strip: how busy all workers were, the longest poll, loss, findings, and the
-// part that is on screen. Pure.
+// The whole trace in one strip: how busy all workers were, the longest poll, loss, findings, and
+// the part that is on screen. Pure.
 // SPDX-License-Identifier: Apache-2.0
 import { timeToX, type View } from '../model/view';
 import type { Columns } from '../protocol/columns';
@@ -28,7 +28,12 @@ export function minimapOf(columns: Columns): Minimap {
 const HANDLE_PX = 3;
 
 /** `frame.view` is the whole trace with its margins; `data` covers [0, durationNs]. */
-export function drawMinimap(frame: Frame, data: Minimap | null, durationNs: number, shown: View): void {
+export function drawMinimap(
+  frame: Frame,
+  data: Minimap | null,
+  durationNs: number,
+  shown: View,
+): void {
   const { ctx, palette, ratio, width, height } = frame;
   ctx.fillStyle = palette.bg.css;
   ctx.fillRect(0, 0, width, height);

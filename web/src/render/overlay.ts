@@ -6,7 +6,13 @@ import type { Loss } from '../protocol/types';
 import { font, type Frame, placeOf } from './frame';
 
 /** Diagonal lines over [left, right): loss is never shown by colour alone. */
-export function drawHatch(frame: Frame, left: number, right: number, top: number, bottom: number): void {
+export function drawHatch(
+  frame: Frame,
+  left: number,
+  right: number,
+  top: number,
+  bottom: number,
+): void {
   const { ctx, palette, ratio } = frame;
   const from = Math.max(left, 0);
   const to = Math.min(right, frame.width);
@@ -68,7 +74,13 @@ export function drawRange(frame: Frame, range: readonly [number, number]): void 
 }
 
 /** A frame around [start, end] of a row. */
-export function drawMark(frame: Frame, start: number, end: number, top: number, height: number): void {
+export function drawMark(
+  frame: Frame,
+  start: number,
+  end: number,
+  top: number,
+  height: number,
+): void {
   const { ctx, palette, ratio } = frame;
   const left = Math.max(placeOf(frame, start), -4 * ratio);
   const right = Math.min(placeOf(frame, end), frame.width + 4 * ratio);

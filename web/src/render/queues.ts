@@ -1,5 +1,5 @@
-// A queue's depth over time: a step line with its range filled, on a scale of its own that starts at
-// zero. Pure.
+// A queue's depth over time: a step line with its range filled, on a scale of its own that starts
+// at zero. Pure.
 // SPDX-License-Identifier: Apache-2.0
 import { formatCount } from '../base/format';
 import { binNs, type TileId, tileStart } from '../model/tiles';
@@ -20,7 +20,11 @@ interface Point {
   last: number;
 }
 
-function pointsOf(frame: Frame, slots: QueueSlot[], series: number): { points: Point[]; carry: number } {
+function pointsOf(
+  frame: Frame,
+  slots: QueueSlot[],
+  series: number,
+): { points: Point[]; carry: number } {
   const points: Point[] = [];
   let carry = Number.NaN;
   for (const { slot, placed } of slots) {

@@ -23,7 +23,18 @@ it('splits a bin over the pixels that it touches, so that time is neither lost n
 it('keeps the longest poll of all bins in a pixel', () => {
   const columns = new LaneColumns();
   columns.reset(1);
-  columns.add(tile([[0, 0.5, 10], [1, 0.1, 2e7], [2, 1, 30]]), 0, 3, 0, 1 / 3, 1);
+  columns.add(
+    tile([
+      [0, 0.5, 10],
+      [1, 0.1, 2e7],
+      [2, 1, 30],
+    ]),
+    0,
+    3,
+    0,
+    1 / 3,
+    1,
+  );
   expect(columns.maxdur[0]).toBe(2e7);
   expect(columns.poll[0]).toBeCloseTo(1.6 / 3, 5);
 });
@@ -31,7 +42,17 @@ it('keeps the longest poll of all bins in a pixel', () => {
 it('starts anew for each row, also after a wider one', () => {
   const columns = new LaneColumns();
   columns.reset(8);
-  columns.add(tile([[0, 1, 1], [5, 1, 1]]), 0, 2, 0, 1, 8);
+  columns.add(
+    tile([
+      [0, 1, 1],
+      [5, 1, 1],
+    ]),
+    0,
+    2,
+    0,
+    1,
+    8,
+  );
   columns.reset(4);
   expect([...columns.poll.subarray(0, 4)]).toEqual([0, 0, 0, 0]);
 });

@@ -91,7 +91,8 @@ export function paintColumns(
       for (let y = bands.pollEnd - bar; y < bands.pollEnd; y += 1) pixels[y * width + x] = color;
     }
     if ((columns.park[x] ?? 0) > 0.25) {
-      for (let y = bands.parkStart; y < parkEnd; y += 1) pixels[y * width + x] = palette.park.pixel;
+      for (let y = bands.parkStart; y < parkEnd; y += 1)
+        pixels[y * width + x] = palette.park.pixel;
     }
     if ((columns.wait[x] ?? 0) > 0) {
       for (let y = 1; y < bands.waitEnd; y += 1) pixels[y * width + x] = palette.wait.pixel;

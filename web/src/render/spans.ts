@@ -4,7 +4,16 @@ import { formatDuration } from '../base/format';
 import type { TileId } from '../model/tiles';
 import { BINS_MODE, EXACT_MODE, nameAt, type SpanTile } from '../model/tracks';
 import type { Placed } from '../store/tile_store';
-import { type Box, background, fitText, font, type Frame, placeOf, tilePlace, upperBound } from './frame';
+import {
+  type Box,
+  background,
+  fitText,
+  font,
+  type Frame,
+  placeOf,
+  tilePlace,
+  upperBound,
+} from './frame';
 
 export interface SpanSlot {
   slot: TileId;
@@ -18,7 +27,13 @@ export function colorOf(name: string, colors: number): number {
   return (hash >>> 0) % colors;
 }
 
-export function drawSpanRow(frame: Frame, box: Box, slots: SpanSlot[], at: number, selected: number | null) {
+export function drawSpanRow(
+  frame: Frame,
+  box: Box,
+  slots: SpanSlot[],
+  at: number,
+  selected: number | null,
+) {
   const { ctx, palette, ratio } = frame;
   background(frame, box);
   ctx.font = font(frame, 10);
@@ -93,7 +108,12 @@ export interface SpanHit {
   isUncompleted: boolean;
 }
 
-export function hitSpan(tile: SpanTile, at: number, moment: number, slackNs: number): SpanHit | null {
+export function hitSpan(
+  tile: SpanTile,
+  at: number,
+  moment: number,
+  slackNs: number,
+): SpanHit | null {
   if (tile.mode[at] !== EXACT_MODE) return null;
   const first = tile.rows[at] ?? 0;
   const end = upperBound(tile.start, first, tile.rows[at + 1] ?? 0, moment + slackNs);

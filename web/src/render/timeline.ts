@@ -51,7 +51,13 @@ function boxOf(frame: Frame, row: Row, scroll: number) {
   return { top, height: bottom - top - 1, isAlternate: row.id % 2 === 1 };
 }
 
-function drawRow(frame: Frame, row: Row, store: ViewerStore, tracks: TracksStore, scroll: number): void {
+function drawRow(
+  frame: Frame,
+  row: Row,
+  store: ViewerStore,
+  tracks: TracksStore,
+  scroll: number,
+): void {
   const box = boxOf(frame, row, scroll);
   const { view, width } = frame;
   const task = store.task.value;
@@ -155,4 +161,3 @@ function hitLane(
   }
   return bin ? { row, at, bin } : { row, at };
 }
-

@@ -29,7 +29,13 @@ function setUp(most: number) {
   const errors: unknown[] = [];
   const started: Started[] = [];
   let idle = 0;
-  const queue = new RequestQueue(most, 20, (error) => errors.push(error), () => (idle += 1), timers);
+  const queue = new RequestQueue(
+    most,
+    20,
+    (error) => errors.push(error),
+    () => (idle += 1),
+    timers,
+  );
   const job = (key: string): Job => ({
     key,
     run: (signal) =>

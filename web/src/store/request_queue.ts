@@ -1,6 +1,6 @@
-// Bounds how many requests are under way. What is wanted is given anew at each change of the view:
-// requests that are no longer wanted are aborted, waiting ones are forgotten, and the order given is
-// the order asked. Injected timers make it testable without waiting.
+// Bounds how many requests are under way. What is wanted is given anew at each change of the
+// view: requests that are no longer wanted are aborted, waiting ones are forgotten, and the order
+// given is the order asked. Injected timers make it testable without waiting.
 // SPDX-License-Identifier: Apache-2.0
 import { isAbort } from '../protocol/client';
 
@@ -36,7 +36,7 @@ export class RequestQueue {
     return this.running.size === 0 && this.wanted.length === 0 && this.timer === null;
   }
 
-  /** Replaces what is wanted, most urgent first. Starts after a short pause without further calls. */
+  /** Replaces what is wanted, most urgent first. Starts after a pause without further calls. */
   want(jobs: Job[]): void {
     this.wanted = jobs.filter((job) => !this.running.has(job.key));
     const keys = new Set(jobs.map((job) => job.key));

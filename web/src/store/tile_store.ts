@@ -1,5 +1,6 @@
-// The tiles of one kind of track: what is there, what to ask for, and what to draw meanwhile. A tile
-// that isn't there yet is shown by the nearest coarser one, so a pan or zoom never goes blank.
+// The tiles of one kind of track: what is there, what to ask for, and what to draw meanwhile. A
+// tile that isn't there yet is shown by the nearest coarser one, so a pan or zoom never goes
+// blank.
 // SPDX-License-Identifier: Apache-2.0
 import { ByteLru } from '../base/lru';
 import { parent, type TileId, tileWindow } from '../model/tiles';

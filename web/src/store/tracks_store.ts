@@ -125,7 +125,11 @@ export class TracksStore {
   }
 
   private jobs(rows: readonly Row[], ids: TileId[], task: string | null): Job[] {
-    const chunks = { workers: new Set<string>(), spans: new Set<string>(), custom: new Set<string>() };
+    const chunks = {
+      workers: new Set<string>(),
+      spans: new Set<string>(),
+      custom: new Set<string>(),
+    };
     let hasQueues = false;
     for (const row of rows) {
       if (row.kind === 'workers') chunks.workers.add(laneChunk(row.id));
@@ -136,7 +140,12 @@ export class TracksStore {
     const lanes = [...chunks.workers];
     return [
       ...this.lanes.jobs(lanes, ids),
-      ...(task === null ? [] : this.taskLanes.jobs(lanes.map((chunk) => `${task}/${chunk}`), ids)),
+      ...(task === null
+        ? []
+        : this.taskLanes.jobs(
+            lanes.map((chunk) => `${task}/${chunk}`),
+            ids,
+          )),
       ...this.queues.jobs(hasQueues ? [''] : [], ids),
       ...this.spans.jobs([...chunks.spans], ids),
       ...this.events.jobs([...chunks.custom], ids),

@@ -1,5 +1,5 @@
-// The state of an open run that the page's parts share: what is on screen, what is selected, what the
-// panels show. Every change goes through here, so that the URL and all panels follow.
+// The state of an open run that the page's parts share: what is on screen, what is selected, what
+// the panels show. Every change goes through here, so that the URL and all panels follow.
 // SPDX-License-Identifier: Apache-2.0
 import { Signal } from '../base/signal';
 import { type Layout, layOut } from '../model/layout';
@@ -9,9 +9,9 @@ import { WallClock } from '../model/wall';
 import type { Client } from '../protocol/client';
 import type { Finding, FindingList, Summary, TaskLife } from '../protocol/types';
 
+/** A stretch that is framed: in a lane, or in all rows. */
 export interface Mark {
   lane: number | null;
-  /** row of the spans or of the custom events where the mark isn't on a lane */
   start: number;
   end: number;
 }
@@ -25,6 +25,8 @@ export class ViewerStore {
   readonly view: Signal<View>;
   readonly selection = new Signal<Selection | null>(null);
   readonly mark = new Signal<Mark | null>(null);
+  /** a place in a lane whose park or wait the details show; those have no number of their own */
+  readonly spot = new Signal<{ lane: number; at: number } | null>(null);
   readonly task = new Signal<string | null>(null);
   readonly taskLife = new Signal<TaskLife | null>(null);
   readonly range = new Signal<[number, number] | null>(null);
@@ -86,8 +88,16 @@ export class ViewerStore {
 
   select(selection: Selection | null, mark: Mark | null): void {
     this.mark.set(mark);
+    this.spot.set(null);
     this.selection.set(selection);
     if (selection) this.panel.set('details');
+  }
+
+  /** Selects the park or kernel wait of a lane at a moment. */
+  selectSpot(lane: number, at: number, mark: Mark): void {
+    this.select(null, mark);
+    this.spot.set({ lane, at });
+    this.panel.set('details');
   }
 
   selectTask(task: string | null): void {
@@ -123,7 +133,8 @@ export class ViewerStore {
     const end = finding.end_ns ?? at + (finding.worst_ns ?? 0);
     this.show(at, Math.max(end, at));
     this.focusLane.set(finding.lane);
-    const selection = finding.poll === null ? null : { what: 'polls' as const, index: finding.poll };
+    const selection =
+      finding.poll === null ? null : { what: 'polls' as const, index: finding.poll };
     this.select(selection, { lane: finding.lane, start: at, end: Math.max(end, at) });
   }
 

@@ -25,17 +25,17 @@ export function detailsPanel(store: ViewerStore): HTMLElement {
       h('div', { class: 'panel-actions' }, zoom, clear),
     );
   });
-  store.selection.watch((selection) => {
+  const show = () => {
     controller.abort();
     controller = new AbortController();
-    if (!selection) {
-      const hint = 'Click a poll, a span or an event to see what is known of it.';
+    const asked = ask(store, controller.signal);
+    if (!asked) {
+      const hint = 'Click a poll, a park, a span or an event to see what is known of it.';
       replaceChildren(body, h('p', { class: 'soft' }, hint));
       return;
     }
     replaceChildren(body, h('p', { role: 'status' }, 'Asking…'));
-    const { what, index } = selection;
-    store.client.details(store.run, what, index, controller.signal).then(
+    asked.then(
       (details) => {
         const end = details.at_ns + (details.dur_ns ?? 0);
         store.mark.set({ lane: details.lane, start: details.at_ns, end });
@@ -48,8 +48,18 @@ export function detailsPanel(store: ViewerStore): HTMLElement {
         replaceChildren(body, h('p', { role: 'alert' }, text));
       },
     );
-  });
+  };
+  store.selection.watch(show);
+  store.spot.watch(show);
   return h('div', { class: 'pad' }, range, body);
+}
+
+/** The request for what is selected, or null where nothing is. */
+function ask(store: ViewerStore, signal: AbortSignal): Promise<Details> | null {
+  const selection = store.selection.value;
+  const spot = store.spot.value;
+  if (selection) return store.client.details(store.run, selection.what, selection.index, signal);
+  return spot ? store.client.near(store.run, spot.lane, spot.at, signal) : null;
 }
 
 function content(store: ViewerStore, details: Details): Node[] {

@@ -30,7 +30,11 @@ export function momentLink(store: ViewerStore, at: number): HTMLElement {
 }
 
 export function taskLink(store: ViewerStore, task: string): HTMLElement {
-  return h('button', { class: 'link', on: { click: () => store.selectTask(task) } }, `task ${task}`);
+  return h(
+    'button',
+    { class: 'link', on: { click: () => store.selectTask(task) } },
+    `task ${task}`,
+  );
 }
 
 export function factValue(store: ViewerStore, fact: Fact): Value {

@@ -16,14 +16,19 @@ export function findingsPanel(store: ViewerStore): HTMLElement {
       return;
     }
     if (found.findings.length === 0) {
-      const text = 'Nothing stands out in this trace: no long polls, delays, growing queues or loss.';
+      const text =
+        'Nothing stands out in this trace: no long polls, delays, growing queues or loss.';
       replaceChildren(list, h('p', { class: 'pad' }, text));
       return;
     }
     const shown = found.findings.slice(0, MOST_SHOWN);
     const more =
       found.total > shown.length
-        ? h('p', { class: 'pad soft' }, `The worst ${shown.length} of ${formatCount(found.total)}.`)
+        ? h(
+            'p',
+            { class: 'pad soft' },
+            `The worst ${shown.length} of ${formatCount(found.total)}.`,
+          )
         : null;
     replaceChildren(list, ...shown.map((finding, index) => entry(store, finding, index)), more);
     mark();

@@ -22,6 +22,10 @@ export const KEYS: readonly [string, string][] = [
   ['?', 'this list'],
 ];
 
+const POINTER =
+  'Wheel: zoom (with Shift: move; over the labels: scroll). Drag: move. Shift and drag: measure. ' +
+  'Double click: zoom to what is under the pointer. Links: the address shows what you see.';
+
 export function helpDialog(): HTMLDialogElement {
   const list = h('dl', { class: 'keys' });
   for (const [key, what] of KEYS) {
@@ -33,7 +37,11 @@ export function helpDialog(): HTMLDialogElement {
     { 'aria-labelledby': 'help-title' },
     h('h2', { id: 'help-title' }, 'Keys and pointer'),
     list,
-    h('p', { class: 'soft' }, 'Wheel: zoom (with Shift: move; over the labels: scroll). Drag: move. Shift and drag: measure. Double click: zoom to what is under the pointer. Links: the address shows what you see.'),
+    h(
+      'p',
+      { class: 'soft' },
+      POINTER,
+    ),
     close,
   );
   close.addEventListener('click', () => dialog.close());

@@ -5,7 +5,13 @@ import type { TooltipText } from './tooltip';
 
 export interface HoverFacts {
   at?: number;
-  slice?: { kind: number; dur: number; task: string | null; place: string | null; isOpen: boolean };
+  slice?: {
+    kind: number;
+    dur: number;
+    task: string | null;
+    place: string | null;
+    isOpen: boolean;
+  };
   bin?: { polls: number; share: number; maxdur: number; dur: number };
   span?: { name: string | null; dur: number; isOpen: boolean; isUncompleted: boolean };
   event?: { count: number; value: number | null };
@@ -39,7 +45,11 @@ export function hoverText(facts: HoverFacts, where: string, when: string): Toolt
   return null;
 }
 
-function sliceText(slice: NonNullable<HoverFacts['slice']>, where: string, when: string): TooltipText {
+function sliceText(
+  slice: NonNullable<HoverFacts['slice']>,
+  where: string,
+  when: string,
+): TooltipText {
   const open = slice.isOpen ? ', still going when the trace ends' : '';
   if (slice.kind !== 0) {
     const title = slice.kind === 1 ? 'Parked' : 'Kernel wait: runnable, not running';

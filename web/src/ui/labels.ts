@@ -1,12 +1,17 @@
-// The labels left of the rows, as elements, so that a screen reader and the keyboard reach them: group
-// headings fold, lane labels select the lane. Only those in sight exist.
+// The labels left of the rows, as elements, so that a screen reader and the keyboard reach them:
+// group headings fold, lane labels select the lane. Only those in sight exist.
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
 import { formatCount, formatShare } from '../base/format';
 import { HEADING_PX, type Row, rowsIn } from '../model/layout';
 import type { ViewerStore } from '../store/viewer_store';
 
-export function drawLabels(store: ViewerStore, into: HTMLElement, top: number, bottom: number): void {
+export function drawLabels(
+  store: ViewerStore,
+  into: HTMLElement,
+  top: number,
+  bottom: number,
+): void {
   const layout = store.layout.value;
   const out: HTMLElement[] = [];
   for (const group of layout.groups) {
@@ -28,7 +33,9 @@ export function drawLabels(store: ViewerStore, into: HTMLElement, top: number, b
     if (row.label !== '') out.push(label(store, row));
   }
   // The focus stays on a heading that is drawn again.
-  const focused = into.contains(document.activeElement) ? document.activeElement?.textContent : null;
+  const focused = into.contains(document.activeElement)
+    ? document.activeElement?.textContent
+    : null;
   replaceChildren(into, ...out);
   if (focused) {
     const again = out.find((element) => element.textContent?.slice(2) === focused.slice(2));

@@ -1,5 +1,5 @@
-// The search box: tasks, places, spans and event types, or a moment to go to. "/" focuses it, arrows
-// choose, Enter goes, Escape leaves.
+// The search box: tasks, places, spans and event types, or a moment to go to. "/" focuses it,
+// arrows choose, Enter goes, Escape leaves.
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
 import { formatCount } from '../base/format';
@@ -19,7 +19,12 @@ interface Choice {
 }
 
 export function searchBox(store: ViewerStore): { element: HTMLElement; focus: () => void } {
-  const list = h('div', { class: 'hits hidden', id: 'hits', role: 'listbox', 'aria-label': 'hits' });
+  const list = h('div', {
+    class: 'hits hidden',
+    id: 'hits',
+    role: 'listbox',
+    'aria-label': 'hits',
+  });
   const input = h('input', {
     type: 'search',
     placeholder: 'Search, or go to a time  ( / )',

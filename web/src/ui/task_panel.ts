@@ -63,7 +63,14 @@ function content(store: ViewerStore, life: TaskLife, signal: AbortSignal): Node[
     h('button', { on: { click: () => store.selectTask(null) } }, 'Unselect (Esc)'),
   );
   const count = h('p', { class: 'soft' }, `${formatCount(life.rows_total)} rows in order of time`);
-  const head = h('div', { class: 'pad' }, h('h2', {}, `Task ${life.task}`), totals(store, life), actions, count);
+  const head = h(
+    'div',
+    { class: 'pad' },
+    h('h2', {}, `Task ${life.task}`),
+    totals(store, life),
+    actions,
+    count,
+  );
   return [head, list.element];
 }
 
@@ -87,7 +94,12 @@ function totals(store: ViewerStore, life: TaskLife): HTMLElement {
     ['First seen', moment(life.first_ns, null)],
     ['Last seen', moment(life.last_ns, null)],
     ['Polls', `${formatCount(life.polls_total)}, ${formatDuration(life.busy_ns)} in all`],
-    ['Longest', worst ? h('button', { class: 'link', on: { click: go } }, formatDuration(worst.dur_ns)) : null],
+    [
+      'Longest',
+      worst
+        ? h('button', { class: 'link', on: { click: go } }, formatDuration(worst.dur_ns))
+        : null,
+    ],
     ['Ready delay', delays],
     ['Wakes', formatCount(life.wakes_total)],
     ['Changed worker', `${formatCount(life.migrations)} times`],

@@ -1,5 +1,5 @@
-// A list of any length in a fixed number of elements: rows that aren't in sight don't exist. Pages of
-// rows are fetched when they come into sight.
+// A list of any length in a fixed number of elements: rows that aren't in sight don't exist.
+// Pages of rows are fetched when they come into sight.
 // SPDX-License-Identifier: Apache-2.0
 import { h } from '../base/dom';
 
@@ -22,7 +22,12 @@ export class VirtualList<T> {
   private readonly content = h('div', { role: 'list' });
 
   constructor(private readonly source: ListSource<T>) {
-    this.element = h('div', { class: 'vlist', tabindex: 0, role: 'region', 'aria-label': source.label });
+    this.element = h('div', {
+      class: 'vlist',
+      tabindex: 0,
+      role: 'region',
+      'aria-label': source.label,
+    });
     this.content.style.height = `${Math.min(source.total * source.rowPx, MOST_PX)}px`;
     this.content.style.position = 'relative';
     this.element.append(this.content);
