@@ -1,6 +1,7 @@
-// What a recorded event costs, on and off, beside what the machine needs for a clock read and a store.
-// One iteration is a batch of operations that is timed whole; the buffers are drained between batches,
-// outside the timing, so that no event is dropped and the collector's work isn't counted in.
+// What a recorded event costs, on and off, beside what the machine needs for a clock read and a
+// store. One iteration is a batch of operations that is timed whole; the buffers are drained
+// between batches, outside the timing, so that no event is dropped and the collector's work isn't
+// counted in.
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 #include <time.h>
@@ -93,9 +94,8 @@ void rdtsc_and_store(benchmark::State& state) {
 }
 
 void event_three_fields(benchmark::State& state) {
-  run_batches(state, [](std::uint64_t i) {
-    record(ThreeFields{i, static_cast<std::uint32_t>(i), 3});
-  });
+  run_batches(state,
+              [](std::uint64_t i) { record(ThreeFields{i, static_cast<std::uint32_t>(i), 3}); });
 }
 
 void event_off(benchmark::State& state) {

@@ -143,7 +143,7 @@ std::string Trace::metadata(const std::string& key) const {
   return found;
 }
 
-SteppedRecorder::SteppedRecorder(RecorderOptions options)
+SteppedRecorder::SteppedRecorder(RecorderOptions options, bool has_sources)
     : now_ns_(std::make_shared<std::atomic<std::uint64_t>>(kernel_now_ns())),
       messages_(std::make_shared<std::vector<std::string>>()) {
   options.on_message = [messages = messages_](const std::string& text) {
@@ -152,6 +152,7 @@ SteppedRecorder::SteppedRecorder(RecorderOptions options)
   CoreSeams seams;
   seams.clock.now_ns = [now = now_ns_] { return now->load(); };
   seams.has_thread = false;
+  seams.has_sources = has_sources;
   Status status;
   core_ = RecorderCore::start(options, seams, &status);
   EXPECT_TRUE(status.ok()) << status.message();

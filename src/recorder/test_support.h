@@ -17,6 +17,7 @@ namespace dial9::internal {
 
 inline constexpr std::uint64_t kTestMs = 1'000'000;
 inline constexpr std::uint64_t kTestSecond = 1'000 * kTestMs;
+inline constexpr std::uint64_t kTestBudget = std::uint64_t{16} << 20;
 
 // A directory that goes with the object.
 class TempDir {
@@ -69,8 +70,9 @@ class Trace {
 // A recorder without a thread, on a clock that the test moves.
 class SteppedRecorder {
  public:
-  explicit SteppedRecorder(RecorderOptions options = RecorderOptions::memory(std::uint64_t{16}
-                                                                             << 20));
+  // `has_sources` false: nothing is recorded but what the test records.
+  explicit SteppedRecorder(RecorderOptions options = RecorderOptions::memory(kTestBudget),
+                           bool has_sources = true);
   ~SteppedRecorder();
 
   RecorderCore& core() { return *core_; }

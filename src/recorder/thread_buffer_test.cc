@@ -71,7 +71,7 @@ TEST(ThreadBuffer, KeepsEveryEventOfEveryThreadOrCountsIt) {
 }
 
 TEST(ThreadBuffer, CountsAnEventThatASignalHandlerRecordsInsideARecordCall) {
-  SteppedRecorder recorder;
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
   record(Numbered{0, 0});
   // What a handler finds that interrupts this thread between its first and last store.
   const std::uint32_t epoch = t_buffer.ready_epoch;
@@ -92,7 +92,7 @@ void record_in_handler(int) {
 
 TEST(ThreadBuffer, IsNeverTornByAHandlerThatRecords) {
   RecorderOptions options = RecorderOptions::memory(std::uint64_t{512} << 20);
-  SteppedRecorder recorder(options);
+  SteppedRecorder recorder(options, false);
   g_from_handler = 0;
   struct sigaction action{};
   struct sigaction before{};
@@ -131,7 +131,7 @@ TEST(ThreadBuffer, IsNeverTornByAHandlerThatRecords) {
 }
 
 TEST(ThreadBuffer, DropsAndCountsWhatDoesNotFitIntoAChunk) {
-  SteppedRecorder recorder;
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
   const std::string just_fits(14'000, 'a');
   const std::string too_long(kChunkBytes, 'b');
   record(Big{just_fits});
@@ -143,7 +143,7 @@ TEST(ThreadBuffer, DropsAndCountsWhatDoesNotFitIntoAChunk) {
 }
 
 TEST(ThreadBuffer, DefinesAStringOnceAChunkAndNeverMixesTwoUp) {
-  SteppedRecorder recorder;
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
   static Symbol gold{"gold"};
   std::vector<std::string> expected;
   for (std::uint64_t i = 0; i < 5'000; ++i) {
@@ -159,7 +159,7 @@ TEST(ThreadBuffer, DefinesAStringOnceAChunkAndNeverMixesTwoUp) {
 }
 
 TEST(ThreadBuffer, IsDrainedWhenItsThreadIsIdle) {
-  SteppedRecorder recorder;
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
   record(Numbered{0, 1});
   recorder.step();
   EXPECT_EQ(recorder->status().events_written, 0U) << "a full pass a second is enough";
@@ -174,7 +174,7 @@ TEST(ThreadBuffer, IsDrainedWhenItsThreadIsIdle) {
 }
 
 TEST(ThreadBuffer, GivesItsChunkBackWhenItsThreadEnds) {
-  SteppedRecorder recorder;
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
   for (std::uint64_t i = 0; i < 2'000; ++i) {
     std::thread([i] { record(Numbered{i, i}); }).join();
     if (i % 100 == 0) recorder.step();
@@ -186,7 +186,7 @@ TEST(ThreadBuffer, GivesItsChunkBackWhenItsThreadEnds) {
 }
 
 TEST(ThreadBuffer, IsTakenBackFromAThreadThatDiedWithoutAWord) {
-  SteppedRecorder recorder;
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
   std::thread([&] {
     record(Numbered{0, 1});
     t_buffer = ThreadBuffer{};  // as if its exit hook had never run
@@ -208,7 +208,7 @@ struct RecordsAtExit {
 thread_local RecordsAtExit t_records_at_exit;
 
 TEST(ThreadBuffer, WorksInDestructorsOfThreadLocalsAndKeys) {
-  SteppedRecorder recorder;
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
   ASSERT_EQ(::pthread_key_create(&g_key,
                                  [](void* round) {
                                    record(Numbered{8, reinterpret_cast<std::uintptr_t>(round)});
@@ -231,7 +231,7 @@ TEST(ThreadBuffer, WorksInDestructorsOfThreadLocalsAndKeys) {
 }
 
 TEST(ThreadBuffer, SurvivesCancellation) {
-  SteppedRecorder recorder;
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
   std::atomic<bool> has_recorded{false};
   std::thread thread([&] {
     for (std::uint64_t i = 0;; ++i) {
@@ -253,7 +253,7 @@ TEST(ThreadBuffer, HoldsBackABurstOnlyWhereTheArenaIsNearlyFull) {
   RecorderOptions options = RecorderOptions::memory(std::uint64_t{64} << 20);
   options.arena_bytes = 64 * kChunkBytes;
   options.thread_bytes = 4 * kChunkBytes;
-  SteppedRecorder recorder(options);
+  SteppedRecorder recorder(options, false);
   std::uint64_t recorded = 0;
   while (dropped(recorder.core()) == 0) record(Numbered{0, recorded++});
   // A quarter of the arena is kept for threads within their share.

@@ -1,5 +1,5 @@
 // A value of another type than its field is refused by the language itself.
-// expect: conver
+// expect: seventeen
 // SPDX-License-Identifier: Apache-2.0
 #include "dial9/event.h"
 

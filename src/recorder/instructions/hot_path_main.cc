@@ -1,5 +1,5 @@
-// Runs one operation of the hot path N times, for callgrind to count: hot_path CASE N. All of it stays
-// within one chunk, so that two runs of different N differ by warm operations only.
+// Runs one operation of the hot path N times, for callgrind to count: hot_path CASE N. All of it
+// stays within one chunk, so that two runs of different N differ by warm operations only.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +19,8 @@ DIAL9_SPAN(TwoFields, "two", DIAL9_FIELDS((std::uint64_t, a), (std::uint64_t, b)
 
 Symbol g_gold{"gold"};
 
-// The loop's variable goes through here, so that nothing of an operation is hoisted out of the loop.
+// The loop's variable goes through here, so that nothing of an operation is hoisted out of the
+// loop.
 std::uint64_t hidden(std::uint64_t value) {
   asm volatile("" : "+r"(value));
   return value;
@@ -62,8 +63,8 @@ int run(const char* name, std::uint64_t count) {
   internal::CoreSeams seams;
   seams.has_thread = false;
   Status status;
-  const auto core =
-      internal::RecorderCore::start(RecorderOptions::memory(std::uint64_t{4} << 20), seams, &status);
+  const auto core = internal::RecorderCore::start(RecorderOptions::memory(std::uint64_t{4} << 20),
+                                                  seams, &status);
   if (!status) {
     std::fprintf(stderr, "%s\n", status.message().c_str());
     return 1;
