@@ -1,12 +1,13 @@
 # Thin: each target is one script or one cmake preset; all of it works without make too.
 # SPDX-License-Identifier: Apache-2.0
-.PHONY: help demo test bench format clean
+.PHONY: help demo test bench bench-peers format clean
 
 help:
 	@echo "make demo    install what is missing, build, record a service under load, diagnose, serve the page"
 	@echo "             (DEMO_SERVE=0 stops after the diagnosis)"
 	@echo "make test    install what is missing, build, run every test (also sanitizers, clang, fuzz)"
 	@echo "make bench   print the table of ratios and write build/release/bench.json"
+	@echo "make bench-peers  the same work on LTTng-UST and the Rust original (needs cargo), and end to end"
 	@echo "make format  format the C++ sources"
 
 demo:
@@ -21,6 +22,12 @@ bench:
 	@tools/bootstrap bench
 	@tools/build release
 	@bench/run build/release
+
+bench-peers:
+	@tools/bootstrap peers
+	@tools/build release
+	@bench/peers/run build/release
+	@bench/peers/end_to_end build/release
 
 format:
 	@git ls-files '*.h' '*.cc' | xargs clang-format-19 -i
