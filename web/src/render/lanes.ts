@@ -142,7 +142,7 @@ function drawPoll(
   if (isDimmed || width < 30 * frame.ratio) return;
   const place = nameAt(tile.locs, tile.loc[i]);
   const length = formatDuration(duration);
-  ctx.fillStyle = (step === 2 || step === 5 ? palette.pollTextStrong : palette.pollText).css;
+  ctx.fillStyle = (palette.polls[step] ?? palette.pollDim).ink;
   const text = place ? `${shortPlace(place)}  ${length}` : length;
   fitText(frame, text, Math.max(left, 0), Math.min(right, frame.width), top + height / 2);
 }

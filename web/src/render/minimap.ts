@@ -65,7 +65,7 @@ function drawStrip(frame: Frame, data: Minimap, durationNs: number): void {
     const right = Math.max(at(bin + 1), left + 1);
     const events = (data.events[bin] ?? 0) / mostEvents;
     if (events > 0) {
-      ctx.fillStyle = palette.lineSoft.css;
+      ctx.fillStyle = palette.line.css;
       const bar = Math.max(events * room, ratio);
       ctx.fillRect(left, bottom - bar, right - left, bar);
     }

@@ -6,6 +6,8 @@ export interface Paint {
   css: string;
   /** as a Uint32 of ImageData on a little-endian machine: AABBGGRR */
   pixel: number;
+  /** black or white, whichever reads better on it */
+  ink: string;
 }
 
 export interface Palette {
@@ -19,8 +21,6 @@ export interface Palette {
   laneAlt: Paint;
   polls: Paint[];
   pollDim: Paint;
-  pollText: Paint;
-  pollTextStrong: Paint;
   park: Paint;
   wait: Paint;
   queue: Paint;
@@ -55,7 +55,15 @@ export function paint(css: string): Paint {
   const red = (rgb >> 16) & 255;
   const green = (rgb >> 8) & 255;
   const blue = rgb & 255;
-  return { css: text, pixel: ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0 };
+  const luminance = luma(red) * 0.2126 + luma(green) * 0.7152 + luma(blue) * 0.0722;
+  const ink = luminance > 0.179 ? '#000000' : '#ffffff';
+  return { css: text, ink, pixel: ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0 };
+}
+
+/** Of an sRGB channel: linear light (WCAG 2). */
+function luma(channel: number): number {
+  const share = channel / 255;
+  return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
 }
 
 export function readPalette(root: HTMLElement): Palette {
@@ -73,8 +81,6 @@ export function readPalette(root: HTMLElement): Palette {
     laneAlt: get('lane-alt'),
     polls: ramp('poll'),
     pollDim: get('poll-dim'),
-    pollText: get('poll-text'),
-    pollTextStrong: get('poll-text-strong'),
     park: get('park'),
     wait: get('wait'),
     queue: get('queue'),

@@ -74,3 +74,8 @@ it('colours by duration, each step ten times the one before', () => {
 it('packs a colour as ImageData wants it', () => {
   expect(paint(' #102030').pixel.toString(16)).toBe('ff302010');
 });
+
+it('writes in black or white, whichever stands out more', () => {
+  expect(paint('#f0883e').ink).toBe('#000000');
+  expect(paint('#bd1f2d').ink).toBe('#ffffff');
+});
