@@ -36,6 +36,7 @@ struct Registry {
   std::condition_variable source_done;
   std::shared_ptr<RecorderCore> core;
   std::string core_description;
+  std::vector<std::shared_ptr<RecorderCore>> inherited;  // of this process's parents
   std::vector<std::shared_ptr<Source>> sources;
   std::uint64_t failures = 0;
   std::thread::id running_on;
@@ -62,7 +63,7 @@ void release_in_child() {
   Registry& r = registry();
   // The parent's recorder goes on in the parent. Its object is left alone: its locks may be held by
   // threads that don't exist here.
-  static_cast<void>(new std::shared_ptr<RecorderCore>(std::move(r.core)));
+  r.inherited.push_back(std::move(r.core));
   r.core.reset();
   for (const auto& source : r.sources) source->is_running = false;
   r.mutex.unlock();
