@@ -73,7 +73,7 @@ std::string owner_text(const Trace& trace, const Blocked& blocked) {
       break;
     }
   }
-  return text + ", " + human_count(most->second) + " times";
+  return text + ", " + counted(most->second, "time");
 }
 
 std::string source_text(const Trace& trace, const Source& source) {
@@ -109,7 +109,7 @@ Finding make_finding(const FindContext& context, const Source& source, const Blo
   }
   finding.message =
       (source.kind == BlockKind::kLock ? "polls waited for " : "polls were blocked by ") +
-      finding.where + " " + human_count(blocked.count) + " times, up to " +
+      finding.where + " " + counted(blocked.count, "time") + ", up to " +
       human_duration(finding.worst_ns) + " (" + human_duration(blocked.total_ns) + " in all)";
   finding.evidence.push_back("all waits of this kind: " + spread_text(blocked.durations) +
                              " over " + human_count(blocked.durations.count()));

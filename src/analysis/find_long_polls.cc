@@ -52,7 +52,7 @@ void add_evidence(const FindContext& context, const Place& place, const Distribu
                   bool has_sched, Finding& finding) {
   const Trace& trace = context.trace;
   finding.evidence.push_back("all polls of this runtime: " + spread_text(durations) + " over " +
-                             human_count(durations.count()) + " polls");
+                             counted(durations.count(), "poll"));
   finding.evidence.push_back("the worst: " + task_text(trace, finding.task) + " on " +
                              worker_text(trace, finding.lane));
   if (place.explained != 0) {
@@ -88,10 +88,10 @@ Finding make_finding(const FindContext& context, const Place& place, const Distr
                            ? Severity::kCritical
                            : Severity::kWarning;
   }
-  finding.message = human_count(place.count) + (place.count == 1 ? " poll" : " polls") +
-                    " of tasks from " + finding.where + " held a worker for up to " +
-                    human_duration(finding.worst_ns) + " (" + human_duration(place.total_ns) +
-                    " in all, " + human_share(share) + " of one worker)";
+  finding.message = counted(place.count, "poll") + " of tasks from " + finding.where +
+                    " held a worker for up to " + human_duration(finding.worst_ns) + " (" +
+                    human_duration(place.total_ns) + " in all, " + human_share(share) +
+                    " of one worker)";
   finding.next =
       "all other tasks of that worker wait meanwhile: split the work, move it to a pool, or await";
   finding.score = static_cast<double>(place.total_ns) + static_cast<double>(finding.worst_ns);

@@ -47,9 +47,10 @@ void find_loss(const FindContext& context, Findings& out) {
     if (share >= kWarningShare) {
       finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
     }
-    finding.message = human_count(cause.count) + " events were dropped (" + finding.where + "), " +
-                      human_share(share) + " of all";
-    finding.evidence.push_back("in " + human_count(cause.records) + " stretches over " +
+    finding.message = counted(cause.count, "event") + (cause.count == 1 ? " was" : " were") +
+                      " dropped (" + finding.where + "), " + human_share(share) + " of all";
+    finding.evidence.push_back("in " + human_count(cause.records) +
+                               (cause.records == 1 ? " stretch over " : " stretches over ") +
                                human_duration(cause.last_ns - cause.first_ns) +
                                "; delays that cross one are not counted");
     finding.next = "larger thread buffers or budget, or fewer events of the noisiest type";

@@ -94,12 +94,12 @@ void judge(const FindContext& context, const std::string& name, const Group& gro
   finding.message = worker_text(trace, *most) + " spent " + human_share(busy) +
                     " of the time in polls, " + worker_text(trace, *least) + " only " +
                     human_share(idle);
-  finding.evidence.push_back(human_count(late.count) + " polls of the busy one began over " +
+  finding.evidence.push_back(counted(late.count, "poll") + " of the busy one began over " +
                              human_duration(kLateNs) + " late while the other was parked");
   for (const std::uint32_t lane : group.lanes) {
     if (finding.evidence.size() <= 8) {
       finding.evidence.push_back(worker_text(trace, lane) + ": " +
-                                 human_count(trace.lanes[lane].polls.size()) + " polls, busy " +
+                                 counted(trace.lanes[lane].polls.size(), "poll") + ", busy " +
                                  human_duration(trace.lanes[lane].busy_ns));
     }
   }

@@ -78,8 +78,9 @@ KernelWaitBudget::KernelWaitBudget(const Trace& trace) {
     auto before = std::find_if(last.begin(), last.end(), [&](const Last& one) {
       return one.worker == sample.worker && one.tid == sample.tid;
     });
-    // A first sample has no start of its own; it covers at least what it counts.
-    const std::uint64_t counted = sample.run_ns + sample.wait_ns;
+    // A first sample has no start of its own; it covers the recorder's period, and what it counts.
+    constexpr std::uint64_t kPeriodNs = 100'000'000;
+    const std::uint64_t counted = std::max(kPeriodNs, sample.run_ns + sample.wait_ns);
     std::uint64_t from_ns = sample.at_ns > counted ? sample.at_ns - counted : 0;
     if (before == last.end()) {
       last.push_back({sample.worker, sample.tid, sample.at_ns});

@@ -33,12 +33,12 @@ std::string_view to_string(FindingKind kind);   // "long-poll", ...
 struct Finding {
   FindingKind kind{};
   Severity severity = Severity::kInfo;
-  std::string message;                  // one line: what, where, how much
-  std::uint64_t count = 0;              // how often
-  // The longest of them: a poll, a delay, a wait; of queue-growth how long it rose, of task-leak the
-  // age of the oldest, of migration the longest known delay after a change. kUnknownNs: none.
+  std::string message;      // one line: what, where, how much
+  std::uint64_t count = 0;  // how often
+  // The longest of them: a poll, a delay, a wait; of queue-growth how long it rose, of task-leak
+  // the age of the oldest, of migration the longest known delay after a change. kUnknownNs: none.
   std::uint64_t worst_ns = kUnknownNs;
-  std::uint64_t at_ns = kUnknownNs;     // of the worst, absolute; kUnknownNs: no one moment
+  std::uint64_t at_ns = kUnknownNs;  // of the worst, absolute; kUnknownNs: no one moment
   std::uint64_t end_ns = kUnknownNs;
   std::string where;  // a place in the source, a lock, a queue; may be empty
   std::uint32_t lane = kNoIndex;

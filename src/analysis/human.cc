@@ -41,6 +41,10 @@ std::string human_count(std::uint64_t count) {
   return digits;
 }
 
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return human_count(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string human_share(double share) { return with_digits(share * 100, "%"); }
 
 std::string human_bytes(std::uint64_t bytes) {

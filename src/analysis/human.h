@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace dial9::analysis {
 
 std::string human_duration(std::uint64_t ns);  // three significant digits; kUnknownNs: "unknown"
 std::string human_count(std::uint64_t count);  // thousands separated by commas
+// "1 event", "7 events".
+std::string counted(std::uint64_t count, std::string_view noun);
 std::string human_share(double share);         // 0 to 1, as per cent
 std::string human_bytes(std::uint64_t bytes);  // binary units
 

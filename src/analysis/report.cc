@@ -91,11 +91,10 @@ std::string head(const Trace& trace) {
   const PollSummary polls = summarize_polls(trace);
   const DelaySummary delays = summarize_delays(trace);
   std::string out;
-  out += human_count(trace.events) + " events over " + human_duration(trace.duration_ns()) +
+  out += counted(trace.events, "event") + " over " + human_duration(trace.duration_ns()) +
          ", from " + moment_text(trace, trace.begin_ns) + "\n";
-  out += human_count(trace.lanes.size()) + " workers, " + human_count(trace.tasks.size()) +
-         " tasks, " + human_count(trace.polls.size()) + " polls, " +
-         human_count(trace.spans.size()) + " spans\n";
+  out += counted(trace.lanes.size(), "worker") + ", " + counted(trace.tasks.size(), "task") + ", " +
+         counted(trace.polls.size(), "poll") + ", " + counted(trace.spans.size(), "span") + "\n";
   if (polls.complete != 0) {
     out += "polls: " + spread_text(polls.durations);
     out += polls.incomplete == 0
@@ -103,13 +102,13 @@ std::string head(const Trace& trace) {
                : "; " + human_count(polls.incomplete) + " with an end that wasn't recorded\n";
     out += "ready delay: ";
     out += delays.known.count() == 0 ? "unknown" : spread_text(delays.known);
-    out += " (" + human_count(delays.polls(Coverage::kKnown)) + " polls known, " +
+    out += " (" + counted(delays.polls(Coverage::kKnown), "poll") + " known, " +
            human_count(delays.polls(Coverage::kInferred)) + " from a spawn, " +
            human_count(delays.polls(Coverage::kMissing)) + " unknown)\n";
   }
   if (trace.inversions != 0) {
-    out += human_count(trace.inversions) + (trace.inversions == 1 ? " inversion" : " inversions") +
-           ": records that went back in time, put in order\n";
+    out +=
+        counted(trace.inversions, "inversion") + ": records that went back in time, put in order\n";
   }
   if (trace.hit_memory_limit) {
     out += "the memory limit was reached: the rest of the trace is not in this report\n";

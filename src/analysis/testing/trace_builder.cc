@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/testing/trace_builder.h"
+
+#include "analysis/loader.h"
+
+namespace dial9::analysis::testing {
+namespace {
+
+using format::FieldSpec;
+using format::FieldType;
+
+struct EventSchema {
+  std::string_view name;
+  std::vector<FieldSpec> fields;
+};
+
+// By TraceBuilder::Type, from 1.
+const std::vector<EventSchema>& schemas() {
+  constexpr FieldType kVarint = FieldType::kVarint;
+  constexpr FieldType kU32 = FieldType::kU32;
+  constexpr FieldType kText = FieldType::kPooledString;
+  static const std::vector<EventSchema> kSchemas = {
+      {},
+      {"PollStartEvent",
+       {{"worker_id", kVarint},
+        {"local_queue", FieldType::kU8},
+        {"task_id", kVarint},
+        {"spawn_loc", kText}}},
+      {"PollEndEvent", {{"worker_id", kVarint}}},
+      {"WorkerParkEvent",
+       {{"worker_id", kVarint},
+        {"local_queue", FieldType::kU8},
+        {"cpu_time_ns", kVarint},
+        {"tid", kU32}}},
+      {"WorkerUnparkEvent",
+       {{"worker_id", kVarint},
+        {"local_queue", FieldType::kU8},
+        {"cpu_time_ns", kVarint},
+        {"sched_wait_ns", kVarint, true},
+        {"tid", kU32}}},
+      {"TaskSpawnEvent",
+       {{"task_id", kVarint}, {"spawn_loc", kText}, {"instrumented", FieldType::kBool}}},
+      {"TaskTerminateEvent", {{"task_id", kVarint}}},
+      {"WakeEventEvent",
+       {{"waker_task_id", kVarint}, {"woken_task_id", kVarint}, {"target_worker", FieldType::kU8}}},
+      {"RuntimeMetricsEvent",
+       {{"runtime_name", kText}, {"global_queue_depth", kU32}, {"alive_tasks", kU32}}},
+      {"WorkerSchedEvent",
+       {{"worker_id", kVarint},
+        {"tid", kU32},
+        {"run_ns", kVarint},
+        {"wait_ns", kVarint},
+        {"slices", kVarint}}},
+      {"BlockingCallEvent",
+       {{"tid", kU32}, {"task_id", kVarint}, {"call", kText}, {"duration_ns", kVarint}}},
+      {"LockWaitEvent",
+       {{"tid", kU32},
+        {"task_id", kVarint},
+        {"lock", kVarint},
+        {"owner_tid", kU32, true},
+        {"duration_ns", kVarint}}},
+      {"ProcessResourceUsageEvent",
+       {{"user_cpu_ns", kVarint}, {"system_cpu_ns", kVarint}, {"rss_bytes", kVarint}}},
+      {"RecorderLossEvent",
+       {{"cause", kText}, {"count", kVarint}, {"first_ns", kVarint}, {"last_ns", kVarint}}},
+      {"ClockSyncEvent", {{"realtime_ns", kVarint}}},
+      {"SegmentMetadataEvent", {{"entries", FieldType::kStringMap}}},
+  };
+  return kSchemas;
+}
+
+}  // namespace
+
+void TraceBuilder::begin(Type type, std::uint64_t at_ns) {
+  if ((registered_ & (1U << type)) == 0) {
+    registered_ |= 1U << type;
+    const EventSchema& schema = schemas()[type];
+    encoder_.schema(type, schema.name, true, std::span(schema.fields));
+  }
+  encoder_.begin(type, at_ns);
+}
+
+void TraceBuilder::poll_start(std::uint64_t at_ns, std::uint64_t worker, std::uint64_t task,
+                              std::string_view place) {
+  begin(kPollStart, at_ns);
+  encoder_.varint(worker);
+  encoder_.u8(0);
+  encoder_.varint(task);
+  encoder_.pooled_string(place);
+}
+
+void TraceBuilder::poll_end(std::uint64_t at_ns, std::uint64_t worker) {
+  begin(kPollEnd, at_ns);
+  encoder_.varint(worker);
+}
+
+void TraceBuilder::poll(std::uint64_t start_ns, std::uint64_t end_ns, std::uint64_t worker,
+                        std::uint64_t task, std::string_view place) {
+  poll_start(start_ns, worker, task, place);
+  poll_end(end_ns, worker);
+}
+
+void TraceBuilder::park(std::uint64_t at_ns, std::uint64_t worker, std::uint32_t tid,
+                        std::uint64_t cpu_ns) {
+  begin(kPark, at_ns);
+  encoder_.varint(worker);
+  encoder_.u8(0);
+  encoder_.varint(cpu_ns);
+  encoder_.u32(tid);
+}
+
+void TraceBuilder::unpark(std::uint64_t at_ns, std::uint64_t worker, std::uint64_t wait_ns,
+                          std::uint32_t tid, std::uint64_t cpu_ns) {
+  begin(kUnpark, at_ns);
+  encoder_.varint(worker);
+  encoder_.u8(0);
+  encoder_.varint(cpu_ns);
+  if (wait_ns == kNoWait) {
+    encoder_.absent();
+  } else {
+    encoder_.present();
+    encoder_.varint(wait_ns);
+  }
+  encoder_.u32(tid);
+}
+
+void TraceBuilder::spawn(std::uint64_t at_ns, std::uint64_t task, std::string_view place,
+                         bool is_instrumented) {
+  begin(kSpawn, at_ns);
+  encoder_.varint(task);
+  encoder_.pooled_string(place);
+  encoder_.boolean(is_instrumented);
+}
+
+void TraceBuilder::terminate(std::uint64_t at_ns, std::uint64_t task) {
+  begin(kTerminate, at_ns);
+  encoder_.varint(task);
+}
+
+void TraceBuilder::wake(std::uint64_t at_ns, std::uint64_t woken, std::uint64_t waker) {
+  begin(kWake, at_ns);
+  encoder_.varint(waker);
+  encoder_.varint(woken);
+  encoder_.u8(255);
+}
+
+void TraceBuilder::metrics(std::uint64_t at_ns, std::string_view runtime, std::uint32_t depth,
+                           std::uint32_t alive) {
+  begin(kMetrics, at_ns);
+  encoder_.pooled_string(runtime);
+  encoder_.u32(depth);
+  encoder_.u32(alive);
+}
+
+void TraceBuilder::sched(std::uint64_t at_ns, std::uint64_t worker, std::uint64_t run_ns,
+                         std::uint64_t wait_ns, std::uint32_t tid) {
+  begin(kSched, at_ns);
+  encoder_.varint(worker);
+  encoder_.u32(tid);
+  encoder_.varint(run_ns);
+  encoder_.varint(wait_ns);
+  encoder_.varint(1);
+}
+
+void TraceBuilder::blocking_call(std::uint64_t at_ns, std::uint64_t duration_ns, std::uint64_t task,
+                                 std::string_view call, std::uint32_t tid) {
+  begin(kBlockingCall, at_ns);
+  encoder_.u32(tid);
+  encoder_.varint(task);
+  encoder_.pooled_string(call);
+  encoder_.varint(duration_ns);
+}
+
+void TraceBuilder::lock_wait(std::uint64_t at_ns, std::uint64_t duration_ns, std::uint64_t task,
+                             std::uint64_t lock, std::uint32_t owner_tid, std::uint32_t tid) {
+  begin(kLockWait, at_ns);
+  encoder_.u32(tid);
+  encoder_.varint(task);
+  encoder_.varint(lock);
+  if (owner_tid == 0) {
+    encoder_.absent();
+  } else {
+    encoder_.present();
+    encoder_.u32(owner_tid);
+  }
+  encoder_.varint(duration_ns);
+}
+
+void TraceBuilder::resources(std::uint64_t at_ns, std::uint64_t cpu_ns) {
+  begin(kResources, at_ns);
+  encoder_.varint(cpu_ns);
+  encoder_.varint(0);
+  encoder_.varint(64 << 20);
+}
+
+void TraceBuilder::loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,
+                        std::uint64_t first_ns, std::uint64_t last_ns) {
+  begin(kLoss, at_ns);
+  encoder_.pooled_string(cause);
+  encoder_.varint(count);
+  encoder_.varint(first_ns);
+  encoder_.varint(last_ns);
+}
+
+void TraceBuilder::clock_sync(std::uint64_t at_ns, std::uint64_t realtime_ns) {
+  begin(kClockSync, at_ns);
+  encoder_.varint(realtime_ns);
+}
+
+void TraceBuilder::metadata(std::uint64_t at_ns, std::string_view key, std::string_view value) {
+  begin(kMetadata, at_ns);
+  encoder_.string_map({{key, value}});
+}
+
+void TraceBuilder::new_stream() {
+  encoder_.new_stream();
+  registered_ = 0;
+}
+
+std::vector<std::uint8_t> TraceBuilder::take() {
+  registered_ = 0;
+  return encoder_.take();
+}
+
+Trace TraceBuilder::load() { return analysis::load(take()); }
+
+}  // namespace dial9::analysis::testing

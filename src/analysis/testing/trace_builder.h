@@ -1,0 +1,80 @@
+// Writes traces of runtime events for tests and tools, one call an event, in any order: the schemas
+// of docs/spec/events.md are registered as they are needed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analysis/trace.h"
+#include "format/encoder.h"
+
+namespace dial9::analysis::testing {
+
+class TraceBuilder {
+ public:
+  static constexpr std::uint64_t kNoWait = ~std::uint64_t{0};  // no sched_wait was sampled
+
+  void poll_start(std::uint64_t at_ns, std::uint64_t worker, std::uint64_t task,
+                  std::string_view place = "app.cc:1");
+  void poll_end(std::uint64_t at_ns, std::uint64_t worker);
+  // Both of them.
+  void poll(std::uint64_t start_ns, std::uint64_t end_ns, std::uint64_t worker, std::uint64_t task,
+            std::string_view place = "app.cc:1");
+  void park(std::uint64_t at_ns, std::uint64_t worker, std::uint32_t tid = 0,
+            std::uint64_t cpu_ns = 0);
+  void unpark(std::uint64_t at_ns, std::uint64_t worker, std::uint64_t wait_ns = kNoWait,
+              std::uint32_t tid = 0, std::uint64_t cpu_ns = 0);
+  void spawn(std::uint64_t at_ns, std::uint64_t task, std::string_view place = "app.cc:1",
+             bool is_instrumented = true);
+  void terminate(std::uint64_t at_ns, std::uint64_t task);
+  void wake(std::uint64_t at_ns, std::uint64_t woken, std::uint64_t waker = 0);
+  void metrics(std::uint64_t at_ns, std::string_view runtime, std::uint32_t depth,
+               std::uint32_t alive);
+  void sched(std::uint64_t at_ns, std::uint64_t worker, std::uint64_t run_ns, std::uint64_t wait_ns,
+             std::uint32_t tid = 0);
+  void blocking_call(std::uint64_t at_ns, std::uint64_t duration_ns, std::uint64_t task,
+                     std::string_view call, std::uint32_t tid = 0);
+  void lock_wait(std::uint64_t at_ns, std::uint64_t duration_ns, std::uint64_t task,
+                 std::uint64_t lock, std::uint32_t owner_tid = 0, std::uint32_t tid = 0);
+  void resources(std::uint64_t at_ns, std::uint64_t cpu_ns);
+  void loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,
+            std::uint64_t first_ns, std::uint64_t last_ns);
+  void clock_sync(std::uint64_t at_ns, std::uint64_t realtime_ns);
+  void metadata(std::uint64_t at_ns, std::string_view key, std::string_view value);
+
+  // Another stream, as a thread's flush begins one.
+  void new_stream();
+  // For what has no call above. Type ids from 100 on are free; schemas are gone after new_stream().
+  format::Encoder& encoder() { return encoder_; }
+
+  // The bytes so far; the builder starts anew.
+  std::vector<std::uint8_t> take();
+  Trace load();
+
+ private:
+  enum Type : std::uint16_t {
+    kPollStart = 1,
+    kPollEnd,
+    kPark,
+    kUnpark,
+    kSpawn,
+    kTerminate,
+    kWake,
+    kMetrics,
+    kSched,
+    kBlockingCall,
+    kLockWait,
+    kResources,
+    kLoss,
+    kClockSync,
+    kMetadata,
+  };
+  void begin(Type type, std::uint64_t at_ns);
+
+  format::Encoder encoder_;
+  std::uint32_t registered_ = 0;  // bits by Type
+};
+
+}  // namespace dial9::analysis::testing

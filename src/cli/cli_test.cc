@@ -1,0 +1,301 @@
+// The built executable, run as a user runs it: output, errors and exit codes.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "analysis/testing/trace_builder.h"
+#include "cli/exit_code.h"
+
+namespace dial9::cli {
+namespace {
+
+using analysis::testing::TraceBuilder;
+using nlohmann::json;
+using Bytes = std::vector<std::uint8_t>;
+
+struct Ran {
+  int exit_code = -1;
+  std::string out;
+  std::string err;
+};
+
+class Cli : public ::testing::Test {
+ protected:
+  Cli() {
+    std::string pattern = ::testing::TempDir() + "dial9-cli-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~Cli() override { std::filesystem::remove_all(directory_); }
+
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+
+  std::string write(const std::string& name, const Bytes& bytes) const {
+    std::ofstream file(path(name), std::ios::binary);
+    for (const std::uint8_t byte : bytes) {
+      file.put(static_cast<char>(byte));
+    }
+    return path(name);
+  }
+
+  // `arguments` by the rules of the shell.
+  Ran dial9(const std::string& arguments) const { return shell("'" DIAL9_CLI "' " + arguments); }
+
+  Ran shell(const std::string& command) const {
+    const std::string line = "{ " + command + "; } > '" + path("out") + "' 2> '" + path("err") + "'";
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
+  }
+
+ private:
+  std::string read(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  std::filesystem::path directory_;
+};
+
+// 3 events from 1 s to 1.5 s, with an anchor.
+Bytes small_trace() {
+  TraceBuilder builder;
+  builder.clock_sync(1'000'000'000, 1'790'000'000'000'000'000);
+  builder.poll(1'000'000'000, 1'500'000'000, 0, 7, "app.cc:3");
+  return builder.take();
+}
+
+Bytes faulty_trace() {
+  TraceBuilder builder;
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    builder.poll(1'000'000'000 + i * 100'000, 1'000'050'000 + i * 100'000, 0, 1);
+  }
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    builder.poll(2'000'000'000 + i * 500'000'000, 2'030'000'000 + i * 500'000'000, 0, 2,
+                 "slow.cc:9");
+  }
+  return builder.take();
+}
+
+Bytes gzipped(const Bytes& plain) {
+  z_stream stream{};
+  Bytes out(plain.size() + 1'000);
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  Bytes in = plain;
+  stream.next_in = in.data();
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = out.data();
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+TEST_F(Cli, InfoCountsEventsByType) {
+  const Ran ran = dial9("info --json " + write("t.bin", small_trace()));
+  EXPECT_EQ(ran.exit_code, kOk) << ran.err;
+  const json info = json::parse(ran.out);
+  EXPECT_EQ(info["events"]["total"], 3);
+  EXPECT_EQ(info["events"]["by_type"]["PollStartEvent"], 1);
+  EXPECT_EQ(info["truncated"], false);
+  EXPECT_EQ(info["loss"]["total"], 0);
+  EXPECT_EQ(info["time"]["begin"], "2026-09-21T14:13:20.000000000Z");
+  EXPECT_EQ(info["time"]["duration_ns"], 500'000'000);
+}
+
+TEST_F(Cli, InfoTextSaysWhatWasLost) {
+  TraceBuilder builder;
+  builder.loss(2'000, "buffer full", 7, 1'000, 1'500);
+  const Ran ran = dial9("info " + write("t.bin", builder.take()));
+  EXPECT_EQ(ran.exit_code, kOk);
+  EXPECT_NE(ran.out.find("lost      7 events"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("buffer full"), std::string::npos);
+}
+
+TEST_F(Cli, InfoTakesGzipAndTheStandardInput) {
+  const std::string file = write("t.bin.gz", gzipped(small_trace()));
+  EXPECT_EQ(json::parse(dial9("info --json " + file).out)["events"]["total"], 3);
+  EXPECT_EQ(json::parse(dial9("info --json - < " + file).out)["events"]["total"], 3);
+}
+
+TEST_F(Cli, InfoOfATruncatedTraceShowsWhatWasReadAndSaysSo) {
+  Bytes cut = small_trace();
+  cut.pop_back();
+  const Ran ran = dial9("info --json " + write("t.bin", cut));
+  EXPECT_EQ(ran.exit_code, kPartlyReadable);
+  const json info = json::parse(ran.out);
+  EXPECT_EQ(info["truncated"], true);
+  EXPECT_EQ(info["events"]["total"], 2);
+  EXPECT_TRUE(info["files"][0]["error"]["offset"].is_number());
+  EXPECT_NE(ran.err.find("t.bin"), std::string::npos);
+  EXPECT_NE(ran.err.find("byte"), std::string::npos) << ran.err;
+}
+
+TEST_F(Cli, ACorruptFrameIsNamedByItsOffset) {
+  Bytes bytes = small_trace();
+  const std::size_t offset = bytes.size();
+  bytes.push_back(0xEE);
+  const Ran ran = dial9("info " + write("t.bin", bytes));
+  EXPECT_EQ(ran.exit_code, kPartlyReadable);
+  EXPECT_NE(ran.err.find(std::to_string(offset)), std::string::npos) << ran.err;
+}
+
+TEST_F(Cli, WhatIsNoTraceIsUnreadable) {
+  EXPECT_EQ(dial9("info " + write("foreign", Bytes(100, 'x'))).exit_code, kUnreadable);
+  EXPECT_EQ(dial9("info " + write("empty", {})).exit_code, kUnreadable);
+  EXPECT_EQ(dial9("diagnose " + write("empty", {})).exit_code, kUnreadable);
+  const Ran missing = dial9("info " + path("missing"));
+  EXPECT_EQ(missing.exit_code, kUnreadable);
+  EXPECT_NE(missing.err.find("missing"), std::string::npos);
+}
+
+TEST_F(Cli, WrongUsageHasACodeOfItsOwn) {
+  EXPECT_EQ(dial9("").exit_code, kUsage);
+  EXPECT_EQ(dial9("frobnicate").exit_code, kUsage);
+  EXPECT_EQ(dial9("info").exit_code, kUsage);
+  EXPECT_EQ(dial9("diagnose --long-poll fast " + path("x")).exit_code, kUsage);
+  EXPECT_EQ(dial9("diagnose --fail-on sometimes " + path("x")).exit_code, kUsage);
+  EXPECT_EQ(dial9("cat --from 1s -").exit_code, kUsage);
+}
+
+TEST_F(Cli, HelpOfEveryVerbDocumentsTheExitCodes) {
+  for (const std::string verb : {"", "info", "cat", "diagnose", "serve"}) {
+    const Ran ran = dial9(verb + " --help");
+    EXPECT_EQ(ran.exit_code, kOk);
+    EXPECT_NE(ran.out.find("Exit codes:"), std::string::npos) << verb;
+  }
+  EXPECT_NE(dial9("--version").out.find("dial9 "), std::string::npos);
+}
+
+TEST_F(Cli, CatWritesEveryEventAsAJsonLine) {
+  const Ran ran = dial9("cat " + write("t.bin", small_trace()));
+  EXPECT_EQ(ran.exit_code, kOk);
+  std::istringstream lines(ran.out);
+  std::vector<json> events;
+  for (std::string line; std::getline(lines, line);) {
+    events.push_back(json::parse(line));
+  }
+  ASSERT_EQ(events.size(), 3U);
+  EXPECT_EQ(events[1]["type"], "PollStartEvent");
+  EXPECT_EQ(events[1]["at_ns"], 1'000'000'000);
+  EXPECT_EQ(events[1]["fields"]["spawn_loc"], "app.cc:3");
+}
+
+TEST_F(Cli, CatShowsUnknownTypesNestedValuesAndInvalidUtf8) {
+  using format::FieldType;
+  format::Encoder encoder;
+  encoder.schema(1, "Strange", false,
+                 {{"text", FieldType::kString},
+                  {"list", FieldType::kDynamicList},
+                  {"stack", FieldType::kPooledStackFrames},
+                  {"none", FieldType::kU8, true}});
+  encoder.begin_untimed(1);
+  encoder.string("a\xFF");
+  encoder.list(2);
+  encoder.element(FieldType::kBool);
+  encoder.boolean(true);
+  encoder.element(FieldType::kI64);
+  encoder.i64(-5);
+  const std::array<std::uint64_t, 1> frames{0xABC};
+  encoder.pooled_stack(frames);
+  encoder.absent();
+  const Ran ran = dial9("cat " + write("t.bin", encoder.take()));
+  const json event = json::parse(ran.out);
+  EXPECT_EQ(event["at_ns"], nullptr);
+  EXPECT_EQ(event["fields"]["text"], "a\xEF\xBF\xBD");
+  EXPECT_EQ(event["fields"]["list"], json::parse("[true, -5]"));
+  EXPECT_EQ(event["fields"]["stack"], json::parse("[\"0xabc\"]"));
+  EXPECT_EQ(event["fields"]["none"], nullptr);
+}
+
+TEST_F(Cli, CatFiltersByTypeTimeAndNumber) {
+  const std::string file = write("t.bin", faulty_trace());
+  const auto count = [&](const std::string& options) {
+    const Ran ran = dial9("cat " + options + " " + file);
+    return std::count(ran.out.begin(), ran.out.end(), '\n');
+  };
+  EXPECT_EQ(count("--type PollEndEvent"), 510);
+  EXPECT_EQ(count("--type PollEndEvent --type PollStartEvent"), 1'020);
+  EXPECT_EQ(count("--limit 7"), 7);
+  EXPECT_EQ(count("--from 1s --to 1.2s --type PollStartEvent"), 1);
+}
+
+TEST_F(Cli, CatEndsQuietlyWhenItsReaderGoesAway) {
+  TraceBuilder builder;
+  for (std::uint64_t i = 0; i < 50'000; ++i) {
+    builder.wake(i + 1, 1);
+  }
+  const std::string file = write("t.bin", builder.take());
+  const Ran ran = shell("('" DIAL9_CLI "' cat " + file + "; echo \"code $?\" >&2) | head -1");
+  EXPECT_NE(ran.err.find("code 0"), std::string::npos) << ran.err;
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+}
+
+TEST_F(Cli, DiagnoseNamesWhatIsWrongAsJson) {
+  const Ran ran = dial9("diagnose --json " + write("t.bin", faulty_trace()));
+  EXPECT_EQ(ran.exit_code, kOk) << ran.err;
+  const json findings = json::parse(ran.out)["findings"];
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0]["kind"], "long-poll");
+  EXPECT_EQ(findings[0]["severity"], "warning");
+  EXPECT_EQ(findings[0]["count"], 10);
+  EXPECT_EQ(findings[0]["worst_ns"], 30'000'000);
+  EXPECT_EQ(findings[0]["where"], "slow.cc:9");
+  EXPECT_EQ(findings[0]["task"], "2");
+  EXPECT_TRUE(findings[0]["at"].is_string());
+  EXPECT_FALSE(findings[0]["message"].get<std::string>().empty());
+}
+
+TEST_F(Cli, DiagnoseFailsAScriptOnlyAtItsBar) {
+  const std::string file = write("t.bin", faulty_trace());
+  EXPECT_EQ(dial9("diagnose --fail-on warning " + file).exit_code, kFindings);
+  EXPECT_EQ(dial9("diagnose --fail-on critical " + file).exit_code, kOk);
+  EXPECT_EQ(dial9("diagnose --fail-on warning --long-poll 1s " + file).exit_code, kOk);
+}
+
+TEST_F(Cli, DiagnoseOfATruncatedTraceDiagnosesWhatThereIs) {
+  Bytes cut = faulty_trace();
+  cut.pop_back();
+  const Ran ran = dial9("diagnose --json - < " + write("t.bin", cut));
+  EXPECT_EQ(ran.exit_code, kPartlyReadable);
+  const json report = json::parse(ran.out);
+  EXPECT_EQ(report["trace"]["truncated"], true);
+  EXPECT_EQ(report["findings"][0]["kind"], "long-poll");
+}
+
+TEST_F(Cli, DiagnoseSaysWhenItsMemoryWasNotEnough) {
+  TraceBuilder builder;
+  for (std::uint64_t i = 0; i < 60'000; ++i) {
+    builder.poll(10 * i + 1, 10 * i + 5, 0, i + 1);
+  }
+  const Ran ran = dial9("diagnose --memory 1 " + write("t.bin", builder.take()));
+  EXPECT_EQ(ran.exit_code, kPartlyReadable);
+  EXPECT_NE(ran.out.find("memory limit"), std::string::npos) << ran.out;
+}
+
+TEST_F(Cli, SeveralFilesAreOneTrace) {
+  TraceBuilder first;
+  first.poll_start(1'000, 0, 7);
+  TraceBuilder second;
+  second.poll_end(2'000, 0);
+  const std::string a = write("a.bin", first.take());
+  const std::string b = write("b.bin", second.take());
+  const json report = json::parse(dial9("diagnose --json " + b + " " + a).out);
+  EXPECT_EQ(report["trace"]["polls"], 1);
+  EXPECT_EQ(report["trace"]["events"], 2);
+}
+
+}  // namespace
+}  // namespace dial9::cli
