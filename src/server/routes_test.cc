@@ -21,7 +21,7 @@ class Routes : public ::testing::Test {
     source->add("a", testing::sample_trace());
     source->add("ticks", testing::custom_only_trace(10));
     auto cut = testing::sample_trace();
-    cut.resize(cut.size() - 3);
+    cut.erase(cut.end() - 3, cut.end());
     source->add("cut", cut);
     store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
     service_ = std::make_unique<Service>(AccessRules{}, *store_, std::span<const Asset>{});

@@ -122,7 +122,7 @@ TEST(RunStore, SaysSoWhenAFileIsNoTrace) {
 TEST(RunStore, KeepsWhatATruncatedRunHeld) {
   Stored stored;
   auto bytes = sample_trace();
-  bytes.resize(bytes.size() - 3);
+  bytes.erase(bytes.end() - 3, bytes.end());
   stored.runs->add("a", bytes);
   EXPECT_EQ(stored.load("a"), RunState::kReady);
   EXPECT_TRUE(stored.store->get("a")->trace().is_truncated());
