@@ -13,8 +13,14 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 8> kPrices{{
-    {"tea", 450}, {"coffee", 890}, {"cup", 1200}, {"kettle", 4900},
-    {"honey", 730}, {"lemon", 60}, {"biscuit", 310}, {"tray", 2150},
+    {"tea", 450},
+    {"coffee", 890},
+    {"cup", 1200},
+    {"kettle", 4900},
+    {"honey", 730},
+    {"lemon", 60},
+    {"biscuit", 310},
+    {"tray", 2150},
 }};
 
 std::expected<Item, std::string> parse_item(const Json& json) {
@@ -56,8 +62,8 @@ std::string Order::to_json() const {
 
 bool is_valid_cart(std::string_view id) {
   return !id.empty() && id.size() <= 64 && std::ranges::all_of(id, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
   });
 }
 
@@ -82,9 +88,7 @@ std::expected<Order, std::string> parse_order(std::string_view body) {
   return order;
 }
 
-bool is_json_object(std::string_view body) {
-  return Json::parse(body, nullptr, false).is_object();
-}
+bool is_json_object(std::string_view body) { return Json::parse(body, nullptr, false).is_object(); }
 
 std::string error_json(std::string_view message) {
   const Json json{{"error", message}};

@@ -13,8 +13,8 @@ void Counters::count_response(int status, std::uint64_t body_bytes) {
 std::string Counters::render() const {
   std::string out;
   const auto line = [&out](const std::string& name, const Counter& counter) {
-    out += "checkout_" + name + ' ' +
-           std::to_string(counter.load(std::memory_order_relaxed)) + '\n';
+    out +=
+        "checkout_" + name + ' ' + std::to_string(counter.load(std::memory_order_relaxed)) + '\n';
   };
   line("connections_accepted_total", connections_accepted);
   line("connections_open", connections_open);

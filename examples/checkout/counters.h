@@ -15,8 +15,8 @@ struct Counters {
 
   Counter connections_accepted{0};
   Counter connections_open{0};
-  Counter connections_refused{0};  // over the limit
-  Counter request_timeouts{0};     // a request that didn't arrive in time
+  Counter connections_refused{0};      // over the limit
+  Counter request_timeouts{0};         // a request that didn't arrive in time
   std::array<Counter, 6> responses{};  // by status class: [2] = 2xx
   Counter response_bytes{0};
   Counter orders{0};

@@ -159,7 +159,10 @@ class HopLoops {
 };
 
 Faults::Faults(asio::io_context& io, FaultSet faults, unsigned workers, tcp::endpoint store)
-    : io_(io), faults_(faults), workers_(workers), store_(std::move(store)),
+    : io_(io),
+      faults_(faults),
+      workers_(workers),
+      store_(std::move(store)),
       strand_(asio::make_strand(io)) {}
 
 Faults::~Faults() { stop(); }
@@ -228,7 +231,8 @@ asio::awaitable<void> Faults::hop_around() {
 // missing: the storm is in the attempts.
 asio::awaitable<void> Faults::connect_storm() {
   const auto self = shared_from_this();
-  const std::size_t count = std::min(kStormConnections, raise_descriptor_limit() / (2 * kStormPools));
+  const std::size_t count =
+      std::min(kStormConnections, raise_descriptor_limit() / (2 * kStormPools));
   std::vector<tcp::socket> sockets;
   sockets.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -239,7 +243,8 @@ asio::awaitable<void> Faults::connect_storm() {
   co_await hold.async_wait(kToken);
 }
 
-// A thread of its own, as a consumer of a message queue has: it doesn't notice how late its jobs are.
+// A thread of its own, as a consumer of a message queue has: it doesn't notice how late its jobs
+// are.
 void Faults::produce_jobs() {
   const double servers = std::min(workers_, cores());
   const double jobs_per_us = kJobOverload * servers / static_cast<double>(kJobTime.count());

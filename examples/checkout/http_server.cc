@@ -45,8 +45,9 @@ int status_for(const error_code& error) {
 }
 
 std::string error_body(int status) {
-  return R"({"error":")" + std::string(http::obsolete_reason(http::int_to_status(
-                               static_cast<unsigned>(status)))) + "\"}\n";
+  return R"({"error":")" +
+         std::string(http::obsolete_reason(http::int_to_status(static_cast<unsigned>(status)))) +
+         "\"}\n";
 }
 
 }  // namespace
@@ -58,8 +59,11 @@ class Session;
 struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
   State(asio::io_context& context, HttpOptions server_options, HttpHandler server_handler,
         std::shared_ptr<Counters> server_counters)
-      : io(context), options(std::move(server_options)), handler(std::move(server_handler)),
-        counters(std::move(server_counters)), acceptor(asio::make_strand(context)) {}
+      : io(context),
+        options(std::move(server_options)),
+        handler(std::move(server_handler)),
+        counters(std::move(server_counters)),
+        acceptor(asio::make_strand(context)) {}
 
   asio::awaitable<void> accept();
   bool add(Session* session);  // false: over the limit, or shutting down
@@ -253,9 +257,7 @@ HttpServer::~HttpServer() = default;
 
 std::uint16_t HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }
 
-void HttpServer::start() {
-  spawn(state_->acceptor.get_executor(), "listener", state_->accept());
-}
+void HttpServer::start() { spawn(state_->acceptor.get_executor(), "listener", state_->accept()); }
 
 void HttpServer::shut_down(std::function<void()> on_drained) {
   {

@@ -16,9 +16,9 @@
 #include <cstdio>
 #include <string>
 
+#include "descriptor_limit.h"
 #include "kv_protocol.h"
 #include "kv_store.h"
-#include "descriptor_limit.h"
 
 namespace asio = boost::asio;
 using asio::ip::tcp;

@@ -1,6 +1,6 @@
-// The service's connections to its key-value store: a bounded pool, shared by all workers.
-// One call is one request and one reply on a connection that nobody else uses meanwhile. Every wait
-// has a limit: for a connection, for connecting, for the reply. A kept connection that the store has
+// The service's connections to its key-value store: a bounded pool, shared by all workers. One call
+// is one request and one reply on a connection that nobody else uses meanwhile. Every wait has a
+// limit: for a connection, for connecting, for the reply. A kept connection that the store has
 // closed meanwhile is replaced once, unseen by the caller.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -36,9 +36,9 @@ class KvPool : public std::enable_shared_from_this<KvPool> {
   KvPool(boost::asio::io_context& io, KvPoolOptions options, std::shared_ptr<Counters> counters);
   ~KvPool();
 
-  // Sends `request` and resumes with its reply (also one of kind kError), or with one line that says
-  // what failed: no free connection in time, connecting, the call itself. Any worker; the calling
-  // coroutine's executor must not run two handlers of it at once (a strand, or one thread).
+  // Sends `request` and resumes with its reply (also one of kind kError), or with one line that
+  // says what failed: no free connection in time, connecting, the call itself. Any worker; the
+  // calling coroutine's executor must not run two handlers of it at once (a strand, or one thread).
   boost::asio::awaitable<std::expected<kv::Reply, std::string>> call(kv::Request request);
 
  private:

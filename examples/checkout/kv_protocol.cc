@@ -74,11 +74,16 @@ void take_bytes(std::string_view buffered, std::size_t line_bytes, std::string_v
 
 std::string_view verb_text(Verb verb) {
   switch (verb) {
-    case Verb::kGet: return "GET";
-    case Verb::kSet: return "SET";
-    case Verb::kAdd: return "ADD";
-    case Verb::kDelete: return "DEL";
-    case Verb::kPing: return "PING";
+    case Verb::kGet:
+      return "GET";
+    case Verb::kSet:
+      return "SET";
+    case Verb::kAdd:
+      return "ADD";
+    case Verb::kDelete:
+      return "DEL";
+    case Verb::kPing:
+      return "PING";
   }
   return "PING";
 }
@@ -178,11 +183,16 @@ std::string encode(const Reply& reply) {
   switch (reply.kind) {
     case ReplyKind::kValue:
       return "VALUE " + std::to_string(reply.text.size()) + '\n' + reply.text + '\n';
-    case ReplyKind::kNone: return "NONE\n";
-    case ReplyKind::kOk: return "OK\n";
-    case ReplyKind::kInt: return "INT " + std::to_string(reply.number) + '\n';
-    case ReplyKind::kPong: return "PONG\n";
-    case ReplyKind::kError: return "ERROR " + reply.text + '\n';
+    case ReplyKind::kNone:
+      return "NONE\n";
+    case ReplyKind::kOk:
+      return "OK\n";
+    case ReplyKind::kInt:
+      return "INT " + std::to_string(reply.number) + '\n';
+    case ReplyKind::kPong:
+      return "PONG\n";
+    case ReplyKind::kError:
+      return "ERROR " + reply.text + '\n';
   }
   return "ERROR unknown reply\n";
 }

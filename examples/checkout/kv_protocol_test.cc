@@ -12,18 +12,15 @@ namespace checkout::kv {
 namespace {
 
 std::vector<Request> requests() {
-  return {{Verb::kGet, "cart:7", "", 0},
-          {Verb::kSet, "cart:7", "two\nlines and a space", 0},
-          {Verb::kSet, "empty", "", 0},
-          {Verb::kAdd, "sold:tea", "", -42},
-          {Verb::kDelete, "cart:7", "", 0},
-          {Verb::kPing, "", "", 0}};
+  return {{Verb::kGet, "cart:7", "", 0},    {Verb::kSet, "cart:7", "two\nlines and a space", 0},
+          {Verb::kSet, "empty", "", 0},     {Verb::kAdd, "sold:tea", "", -42},
+          {Verb::kDelete, "cart:7", "", 0}, {Verb::kPing, "", "", 0}};
 }
 
 std::vector<Reply> replies() {
-  return {{ReplyKind::kValue, "a\nb", 0}, {ReplyKind::kNone, "", 0}, {ReplyKind::kOk, "", 0},
-          {ReplyKind::kInt, "", -9},      {ReplyKind::kPong, "", 0},
-          {ReplyKind::kError, "store is full", 0}};
+  return {{ReplyKind::kValue, "a\nb", 0}, {ReplyKind::kNone, "", 0},
+          {ReplyKind::kOk, "", 0},        {ReplyKind::kInt, "", -9},
+          {ReplyKind::kPong, "", 0},      {ReplyKind::kError, "store is full", 0}};
 }
 
 TEST(KvProtocol, ReadsBackEveryRequestItWrites) {

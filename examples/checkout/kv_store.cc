@@ -9,9 +9,12 @@ namespace checkout::kv {
 
 Reply Store::apply(const Request& request) {
   switch (request.verb) {
-    case Verb::kPing: return {ReplyKind::kPong, {}, 0};
-    case Verb::kSet: return set(request.key, request.value);
-    case Verb::kAdd: return add(request.key, request.delta);
+    case Verb::kPing:
+      return {ReplyKind::kPong, {}, 0};
+    case Verb::kSet:
+      return set(request.key, request.value);
+    case Verb::kAdd:
+      return add(request.key, request.delta);
     case Verb::kGet: {
       const auto found = values_.find(request.key);
       if (found == values_.end()) return {ReplyKind::kNone, {}, 0};

@@ -21,10 +21,10 @@
 
 #include "audit_log.h"
 #include "counters.h"
+#include "descriptor_limit.h"
 #include "faults.h"
 #include "http_server.h"
 #include "kv_pool.h"
-#include "descriptor_limit.h"
 #include "options.h"
 #include "recording.h"
 #include "service.h"
@@ -96,8 +96,7 @@ void run(const Options& options) {
   dial9::asio::name_context(control, "control");
   dial9::asio::name_context(io, "http");
   const auto work = asio::make_work_guard(io);
-  const asio::ip::tcp::endpoint store(asio::ip::make_address(options.kv_address),
-                                      options.kv_port);
+  const asio::ip::tcp::endpoint store(asio::ip::make_address(options.kv_address), options.kv_port);
 
   const auto counters = std::make_shared<Counters>();
   const auto faults = std::make_shared<Faults>(io, options.faults, options.workers, store);
@@ -112,8 +111,8 @@ void run(const Options& options) {
   http.port = options.port;
   http.max_connections = options.max_connections;
   HttpServer server(
-      io, http,
-      [service](HttpRequest request) { return service->handle(std::move(request)); }, counters);
+      io, http, [service](HttpRequest request) { return service->handle(std::move(request)); },
+      counters);
 
   server.start();
   faults->start();

@@ -23,10 +23,10 @@ struct Options {
   bool is_audit_synced = false;
   std::uint32_t drain_ms = 5000;  // longest wait for busy connections at shutdown
   FaultSet faults;
-  std::string trace_dir;      // record into this directory; empty: see is_memory_ring
-  bool is_memory_ring = false;  // record into memory, nothing on disk
+  std::string trace_dir;              // record into this directory; empty: see is_memory_ring
+  bool is_memory_ring = false;        // record into memory, nothing on disk
   std::uint32_t rotation_ms = 10000;  // a segment of the recording is sealed at this age
-  std::string dump_path;  // memory ring: where SIGUSR1 writes it to
+  std::string dump_path;              // memory ring: where SIGUSR1 writes it to
 };
 
 // Reads argv. Returns nothing if the process should end now with *exit_code: after --help,

@@ -15,8 +15,7 @@ namespace asio = boost::asio;
 namespace checkout {
 namespace {
 
-DIAL9_SPAN(RequestSpan, "request",
-           DIAL9_FIELDS((dial9::interned, method), (dial9::text, target)),
+DIAL9_SPAN(RequestSpan, "request", DIAL9_FIELDS((dial9::interned, method), (dial9::text, target)),
            DIAL9_FIELDS((std::uint32_t, status), (dial9::bytes_u64, body_bytes)));
 DIAL9_EVENT(OrderPlaced, (std::int64_t, order), (std::int64_t, total_cents));
 
@@ -41,8 +40,8 @@ bool is_kind(const std::expected<kv::Reply, std::string>& reply, kv::ReplyKind k
   return reply.has_value() && reply->kind == kind;
 }
 
-// Requests come out of functions: g++ 12 destroys a braced aggregate twice when it is a temporary of
-// a co_await expression.
+// Requests come out of functions: g++ 12 destroys a braced aggregate twice when it is a temporary
+// of a co_await expression.
 kv::Request ping() { return {}; }
 kv::Request get(std::string key) { return {kv::Verb::kGet, std::move(key), {}, 0}; }
 kv::Request set(std::string key, std::string value) {
@@ -56,7 +55,9 @@ kv::Request add(std::string key, std::int64_t delta) {
 
 Service::Service(std::shared_ptr<KvPool> store, std::shared_ptr<AuditLog> audit,
                  std::shared_ptr<Faults> faults, std::shared_ptr<Counters> counters)
-    : store_(std::move(store)), audit_(std::move(audit)), faults_(std::move(faults)),
+    : store_(std::move(store)),
+      audit_(std::move(audit)),
+      faults_(std::move(faults)),
       counters_(std::move(counters)) {}
 
 asio::awaitable<HttpResponse> Service::handle(HttpRequest request) {

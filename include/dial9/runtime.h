@@ -140,7 +140,7 @@ std::uint64_t poll_end(Poll&) noexcept;
 // resumes another directly. Inside a poll it ends here and begins anew as the other's, at one
 // stamp.
 void switch_task(TaskRef task) noexcept;
-// True if a poll of `task` on `runtime`, begun here and now, would be part of the open poll around it:
+// True if a poll of `task` on `runtime`, begun now, would be part of the open poll around it:
 // then it isn't an answer to a wake of its own.
 bool is_polled(RuntimeId runtime, TaskId task) noexcept;
 // True inside a poll that is being recorded. Any context.

@@ -156,8 +156,9 @@ void note_ready(const TrackedOp& op, bool is_aborted) noexcept {
   if (ready_ns != 0) runtime::task_ready_at(op.task.id, 0, ready_ns);
 }
 
-// A strand that is free runs a handler at once, inside the poll that came to it: no wake then, since
-// no poll would answer it, and the task's next poll would look late by all the time in between.
+// A strand that is free runs a handler at once, inside the poll that came to it: no wake then,
+// since no poll would answer it, and the task's next poll would look late by all the time in
+// between.
 void note_strand_ready(const TrackedOp& op, runtime::RuntimeId runtime) noexcept {
   if (op.created_ns == 0 || runtime::is_polled(runtime, op.task.id)) return;
   runtime::task_ready_at(op.task.id, op.ready_ns, op.created_ns);

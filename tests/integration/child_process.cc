@@ -24,8 +24,7 @@ using Clock = std::chrono::steady_clock;
 // True once `fd` is readable or ended; false at `until`.
 bool wait_readable(int fd, Clock::time_point until) {
   for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) return false;
     pollfd entry{fd, POLLIN, 0};
     const int count = ::poll(&entry, 1, static_cast<int>(left));

@@ -1,5 +1,6 @@
-// A child process of a test: started with its standard output in a pipe, read line by line, signalled
-// and waited for, each with a deadline. Killed and reaped when the object goes, on every path.
+// A child process of a test: started with its standard output in a pipe, read line by line,
+// signalled and waited for, each with a deadline. Killed and reaped when the object goes, on every
+// path.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,8 +16,8 @@ namespace dial9::testing {
 inline constexpr auto kDefaultDeadline = std::chrono::seconds(60);
 
 struct ExitStatus {
-  int code = -1;    // valid if signal is 0
-  int signal = 0;   // that ended it
+  int code = -1;   // valid if signal is 0
+  int signal = 0;  // that ended it
   bool has_timed_out = false;
 
   bool ok() const { return code == 0 && signal == 0 && !has_timed_out; }

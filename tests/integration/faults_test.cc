@@ -1,6 +1,6 @@
 // Each fault of the checkout service is recorded here and now, and `dial9 diagnose` must name it; a
-// run without a fault must stay free of warnings. The expectations come from the service's own table
-// of faults, so a fault can't be added without a test.
+// run without a fault must stay free of warnings. The expectations come from the service's own
+// table of faults, so a fault can't be added without a test.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ std::vector<json> serious_findings(const json& diagnosis) {
   return serious;
 }
 
-// Under a sanitizer nothing waits as it does alone, and the calls that wait aren't interposed: there
-// the service must run and be recorded without a report, whatever the diagnosis says.
+// Under a sanitizer nothing waits as it does alone, and the calls that wait aren't interposed:
+// there the service must run and be recorded without a report, whatever the diagnosis says.
 #ifdef DIAL9_SANITIZED
 constexpr bool kIsSanitized = true;
 #else
@@ -39,15 +39,24 @@ constexpr bool kIsSanitized = false;
 // What the finding's "where" must name for the fault to count as found.
 std::string_view place_of(checkout::Fault fault) {
   switch (fault) {
-    case checkout::Fault::kLongHandler: return "session";
-    case checkout::Fault::kBlockingRead: return "read";
-    case checkout::Fault::kHotMutex: return "lock 0x";
-    case checkout::Fault::kConnectStorm: return "pool-filler";
-    case checkout::Fault::kOneStrand: return "strand 0x";
-    case checkout::Fault::kOversubscribed: return "run queue of the kernel";
-    case checkout::Fault::kHopping: return "quote";
-    case checkout::Fault::kGrowingQueue: return "http";
-    case checkout::Fault::kTaskLeak: return "price-watcher";
+    case checkout::Fault::kLongHandler:
+      return "session";
+    case checkout::Fault::kBlockingRead:
+      return "read";
+    case checkout::Fault::kHotMutex:
+      return "lock 0x";
+    case checkout::Fault::kConnectStorm:
+      return "pool-filler";
+    case checkout::Fault::kOneStrand:
+      return "strand 0x";
+    case checkout::Fault::kOversubscribed:
+      return "run queue of the kernel";
+    case checkout::Fault::kHopping:
+      return "quote";
+    case checkout::Fault::kGrowingQueue:
+      return "http";
+    case checkout::Fault::kTaskLeak:
+      return "price-watcher";
   }
   return {};
 }
@@ -57,8 +66,8 @@ class Fault : public ::testing::TestWithParam<checkout::FaultInfo> {};
 TEST_P(Fault, IsFoundByNameInARecordingOfIt) {
   const checkout::FaultInfo& info = GetParam();
   ServiceRun run;
-  run.start({"--trace-dir", run.path("trace"), "--fault", std::string(info.name), "--drain-ms",
-             "500"});
+  run.start(
+      {"--trace-dir", run.path("trace"), "--fault", std::string(info.name), "--drain-ms", "500"});
   const json report = run.load({});
   ASSERT_GT(report.at("intended"), 0);
   run.stop();
@@ -83,8 +92,9 @@ std::string test_name(const ::testing::TestParamInfo<checkout::FaultInfo>& info)
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkout, Fault, ::testing::ValuesIn(checkout::all_faults().begin(),
-                                                              checkout::all_faults().end()),
+INSTANTIATE_TEST_SUITE_P(Checkout, Fault,
+                         ::testing::ValuesIn(checkout::all_faults().begin(),
+                                             checkout::all_faults().end()),
                          test_name);
 
 TEST(HotMutex, IsFoundWithTheThreadThatHeldIt) {

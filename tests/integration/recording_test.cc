@@ -1,5 +1,5 @@
-// What recording promises the service around it: a killed process leaves its sealed segments whole, a
-// memory ring writes nothing until it is asked, and clients can't tell whether a recorder runs.
+// What recording promises the service around it: a killed process leaves its sealed segments whole,
+// a memory ring writes nothing until it is asked, and clients can't tell whether a recorder runs.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -31,7 +31,8 @@ std::vector<fs::path> sealed_segments(const fs::path& directory) {
 
 std::string request(const std::string& method, const std::string& target,
                     const std::string& body = {}) {
-  return method + ' ' + target + " HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: " +
+  return method + ' ' + target +
+         " HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: " +
          std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 

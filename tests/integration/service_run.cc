@@ -64,8 +64,9 @@ void ServiceRun::start(const std::vector<std::string>& arguments,
   store_ = std::make_unique<ChildProcess>(
       std::vector<std::string>{DIAL9_CHECKOUT_KV, "--port", "0"}, path("stderr.txt"));
   const std::uint16_t store_port = read_port(*store_);
-  std::vector<std::string> command{DIAL9_CHECKOUT, "--port", "0", "--kv-port",
-                                   std::to_string(store_port), "--audit", path("audit.jsonl")};
+  std::vector<std::string> command{
+      DIAL9_CHECKOUT, "--port",           "0", "--kv-port", std::to_string(store_port),
+      "--audit",      path("audit.jsonl")};
   append(command, arguments);
   service_ = std::make_unique<ChildProcess>(command, path("stderr.txt"), environment);
   port_ = read_port(*service_);
@@ -117,7 +118,8 @@ std::string ServiceRun::dial9(const std::vector<std::string>& arguments) {
   append(command, arguments);
   Finished finished = run_program(command, path("stderr.txt"));
   EXPECT_TRUE(finished.status.ok())
-      << "dial9 " << arguments.front() << ": " << finished.status.text() << '\n' << log();
+      << "dial9 " << arguments.front() << ": " << finished.status.text() << '\n'
+      << log();
   return std::move(finished.output);
 }
 

@@ -1,5 +1,5 @@
-// When requests should be sent: an open-loop schedule that doesn't ask whether the service keeps up.
-// A pure function of its seed and options; the load generator holds the clock.
+// When requests should be sent: an open-loop schedule that doesn't ask whether the service keeps
+// up. A pure function of its seed and options; the load generator holds the clock.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

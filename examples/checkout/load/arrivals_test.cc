@@ -41,8 +41,7 @@ TEST(Arrivals, KeepThePoissonRateAndItsVariance) {
 }
 
 TEST(Arrivals, NeverGoBack) {
-  for (Pattern pattern :
-       {Pattern::kConstant, Pattern::kPoisson, Pattern::kStep, Pattern::kBurst}) {
+  for (Pattern pattern : {Pattern::kConstant, Pattern::kPoisson, Pattern::kStep, Pattern::kBurst}) {
     std::uint64_t last = 0;
     for (std::uint64_t at : schedule(pattern, 500, 3 * kSecond)) {
       EXPECT_GE(at, last);

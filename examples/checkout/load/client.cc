@@ -36,8 +36,8 @@ constexpr auto kConnectLimit = std::chrono::seconds(10);
 std::string http_request(const char* method, const std::string& target, const std::string& body) {
   std::string text = std::string(method) + ' ' + target + " HTTP/1.1\r\nHost: checkout\r\n";
   if (!body.empty()) {
-    text += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
-            "\r\n";
+    text +=
+        "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
   }
   return text + "\r\n" + body;
 }
@@ -51,8 +51,7 @@ std::uint64_t to_ns(Clock::duration duration) {
 enum class Fate { kAnswered, kClosed, kBad };
 
 struct Connection {
-  explicit Connection(asio::io_context& io)
-      : socket(io), wake(io, Clock::time_point::max()) {}
+  explicit Connection(asio::io_context& io) : socket(io), wake(io, Clock::time_point::max()) {}
   tcp::socket socket;
   asio::steady_timer wake;  // cancelled when there is work
   ResponseParser parser;
@@ -64,7 +63,8 @@ struct Connection {
 class Client {
  public:
   explicit Client(const ClientOptions& options)
-      : options_(options), server_(asio::ip::make_address(options.address), options.port),
+      : options_(options),
+        server_(asio::ip::make_address(options.address), options.port),
         arrivals_(options.pattern, options.rate_hz, duration_ns(), options.seed),
         random_(options.seed ^ 0x9e3779b97f4a7c15U) {
     results_.rate_hz = options.rate_hz;
@@ -242,9 +242,14 @@ asio::awaitable<Fate> Client::exchange(Connection& connection, const std::string
 
 void Client::count(const Connection& connection, Fate fate, Clock::time_point intended) {
   switch (fate) {
-    case Fate::kBad: ++results_.bad_responses; return;
-    case Fate::kClosed: ++(connection.has_timed_out ? results_.timeouts : results_.closed); return;
-    case Fate::kAnswered: break;
+    case Fate::kBad:
+      ++results_.bad_responses;
+      return;
+    case Fate::kClosed:
+      ++(connection.has_timed_out ? results_.timeouts : results_.closed);
+      return;
+    case Fate::kAnswered:
+      break;
   }
   ++results_.by_class.at(static_cast<std::size_t>(connection.parser.status() / 100));
   results_.body_bytes += connection.parser.body_bytes();

@@ -1,5 +1,5 @@
-// Bucket arithmetic of the latency histogram: values below 2 * kSteps have a bucket each; above, the
-// top kStepBits bits after the leading one choose the step within the power of two.
+// Bucket arithmetic of the latency histogram: values below 2 * kSteps have a bucket each; above,
+// the top kStepBits bits after the leading one choose the step within the power of two.
 // SPDX-License-Identifier: Apache-2.0
 #include "histogram.h"
 
@@ -38,9 +38,7 @@ void Histogram::merge(const Histogram& other) {
   sum_ += other.sum_;
 }
 
-double Histogram::mean() const {
-  return count_ == 0 ? 0 : sum_ / static_cast<double>(count_);
-}
+double Histogram::mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
 
 std::uint64_t Histogram::quantile(double quantile) const {
   if (count_ == 0) return 0;

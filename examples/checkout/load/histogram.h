@@ -1,6 +1,7 @@
 // A latency histogram with log-linear buckets, as HdrHistogram's: 128 equal steps in each power of
-// two, so that a quantile is at most 0.8 % above the recorded value, over the whole range of uint64.
-// Recording is an index computation and an increment; the memory is fixed (60 KiB). Not thread-safe.
+// two, so that a quantile is at most 0.8 % above the recorded value, over the whole range of
+// uint64. Recording is an index computation and an increment; the memory is fixed (60 KiB). Not
+// thread-safe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

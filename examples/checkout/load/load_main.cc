@@ -1,6 +1,6 @@
-// checkout_load: drives the checkout service at a rate that the service can't slow down, and reports
-// latencies from the intended send times. It is not recorded.
-// Exit: 0 all requests answered below 500, 1 some weren't, 2 wrong usage, 3 no connection.
+// checkout_load: drives the checkout service at a rate that the service can't slow down, and
+// reports latencies from the intended send times. It is not recorded. Exit: 0 all requests answered
+// below 500, 1 some weren't, 2 wrong usage, 3 no connection.
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -35,8 +35,7 @@ int parse(int argc, char** argv, checkout::load::ClientOptions& options, bool& i
   app.add_option("--timeout-ms", timeout_ms, "A request without answer fails after this, ms")
       ->check(CLI::Range(1, 600000))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "Of the schedule and the requests")
-      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the schedule and the requests")->capture_default_str();
   app.add_flag("--json", is_json, "Print the results as one JSON object");
   try {
     app.parse(argc, argv);

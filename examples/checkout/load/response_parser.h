@@ -1,6 +1,6 @@
-// Reads HTTP/1.1 responses off a byte stream, as much as a load generator needs: status line, headers
-// for length and keep-alive, body counted but not kept. No allocation in the steady state, no copy.
-// Responses without Content-Length (chunked, read-until-close) are refused, not guessed.
+// Reads HTTP/1.1 responses off a byte stream, as much as a load generator needs: status line,
+// headers for length and keep-alive, body counted but not kept. No allocation in the steady state,
+// no copy. Responses without Content-Length (chunked, read-until-close) are refused, not guessed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -69,20 +69,25 @@ std::string to_json(const Results& results) {
   }
   latency["max"] = results.latency_ns.max();
   latency["mean"] = results.latency_ns.mean();
-  const nlohmann::ordered_json json{
-      {"intended", results.intended},
-      {"answered", results.answered()},
-      {"status", {{"2xx", results.by_class[2]}, {"3xx", results.by_class[3]},
-                  {"4xx", results.by_class[4]}, {"5xx", results.by_class[5]}}},
-      {"errors", {{"timeout", results.timeouts}, {"closed", results.closed},
-                  {"bad_response", results.bad_responses}, {"unsent", results.unsent}}},
-      {"failed_connects", results.failed_connects},
-      {"body_bytes", results.body_bytes},
-      {"connections", results.connections},
-      {"rate_hz", results.rate_hz},
-      {"achieved_hz", achieved_hz(results)},
-      {"duration_s", results.duration_s},
-      {"latency_ns", latency}};
+  const nlohmann::ordered_json json{{"intended", results.intended},
+                                    {"answered", results.answered()},
+                                    {"status",
+                                     {{"2xx", results.by_class[2]},
+                                      {"3xx", results.by_class[3]},
+                                      {"4xx", results.by_class[4]},
+                                      {"5xx", results.by_class[5]}}},
+                                    {"errors",
+                                     {{"timeout", results.timeouts},
+                                      {"closed", results.closed},
+                                      {"bad_response", results.bad_responses},
+                                      {"unsent", results.unsent}}},
+                                    {"failed_connects", results.failed_connects},
+                                    {"body_bytes", results.body_bytes},
+                                    {"connections", results.connections},
+                                    {"rate_hz", results.rate_hz},
+                                    {"achieved_hz", achieved_hz(results)},
+                                    {"duration_s", results.duration_s},
+                                    {"latency_ns", latency}};
   return json.dump() + '\n';
 }
 

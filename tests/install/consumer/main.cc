@@ -6,7 +6,8 @@
 
 #include <cstdio>
 
-DIAL9_EVENT(OrderPlaced, (std::uint64_t, order_id), (dial9::bytes_u64, size), (dial9::interned, tier));
+DIAL9_EVENT(OrderPlaced, (std::uint64_t, order_id), (dial9::bytes_u64, size),
+            (dial9::interned, tier));
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
