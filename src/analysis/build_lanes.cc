@@ -8,6 +8,7 @@
 
 #include "analysis/loader_impl.h"
 #include "analysis/packing.h"
+#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
@@ -142,8 +143,8 @@ std::vector<Raw> take_sorted(Column<Raw>& column, bool has_disorder) {
   }
   column.clear();
   if (has_disorder) {
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const Raw& a, const Raw& b) { return a.at_ns < b.at_ns; });
+    dial9::stable_sort(rows.begin(), rows.end(),
+                       [](const Raw& a, const Raw& b) { return a.at_ns < b.at_ns; });
   }
   return rows;
 }
@@ -153,8 +154,8 @@ std::vector<Raw> take_sorted(Column<Raw>& column, bool has_disorder) {
 Slices pair_shared(std::vector<RawPoll> polls, std::vector<RawPark> parks,
                    std::uint64_t trace_end_ns) {
   const auto by_stream = [](const auto& a, const auto& b) { return a.stream < b.stream; };
-  std::stable_sort(polls.begin(), polls.end(), by_stream);
-  std::stable_sort(parks.begin(), parks.end(), by_stream);
+  dial9::stable_sort(polls.begin(), polls.end(), by_stream);
+  dial9::stable_sort(parks.begin(), parks.end(), by_stream);
   Slices slices;
   std::size_t p = 0;
   std::size_t k = 0;
@@ -185,8 +186,8 @@ Slices pair_shared(std::vector<RawPoll> polls, std::vector<RawPark> parks,
     k = k_end;
   }
   const auto by_start = [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; };
-  std::stable_sort(slices.polls.begin(), slices.polls.end(), by_start);
-  std::stable_sort(slices.parks.begin(), slices.parks.end(), by_start);
+  dial9::stable_sort(slices.polls.begin(), slices.polls.end(), by_start);
+  dial9::stable_sort(slices.parks.begin(), slices.parks.end(), by_start);
   return slices;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/loader_impl.h"
+#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
@@ -21,8 +22,8 @@ std::vector<std::uint32_t> order_by_time(const Column<std::uint64_t>& at_ns) {
   if (!is_sorted) {
     order.resize(at_ns.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return at_ns[a] < at_ns[b]; });
+    dial9::stable_sort(order.begin(), order.end(),
+                       [&](std::uint32_t a, std::uint32_t b) { return at_ns[a] < at_ns[b]; });
   }
   return order;
 }
@@ -121,8 +122,8 @@ void Loader::Impl::locate_blocks() {
       }
     }
   }
-  std::stable_sort(blocks_.begin(), blocks_.end(),
-                   [](const Block& a, const Block& b) { return a.start_ns < b.start_ns; });
+  dial9::stable_sort(blocks_.begin(), blocks_.end(),
+                     [](const Block& a, const Block& b) { return a.start_ns < b.start_ns; });
   for (const Block& block : blocks_) {
     trace_.blocks.push_back(block);
   }
@@ -160,11 +161,11 @@ void Loader::Impl::build_rest() {
   const auto by = [](auto member) {
     return [member](const auto& a, const auto& b) { return a.*member < b.*member; };
   };
-  std::stable_sort(trace_.metadata.begin(), trace_.metadata.end(), by(&MetadataEntry::at_ns));
-  std::stable_sort(trace_.anchors.begin(), trace_.anchors.end(), by(&Anchor::monotonic_ns));
-  std::stable_sort(trace_.loss.begin(), trace_.loss.end(), by(&LossRecord::first_ns));
-  std::stable_sort(trace_.by_type.begin(), trace_.by_type.end(),
-                   [](const TypeCount& a, const TypeCount& b) { return a.count > b.count; });
+  dial9::stable_sort(trace_.metadata.begin(), trace_.metadata.end(), by(&MetadataEntry::at_ns));
+  dial9::stable_sort(trace_.anchors.begin(), trace_.anchors.end(), by(&Anchor::monotonic_ns));
+  dial9::stable_sort(trace_.loss.begin(), trace_.loss.end(), by(&LossRecord::first_ns));
+  dial9::stable_sort(trace_.by_type.begin(), trace_.by_type.end(),
+                     [](const TypeCount& a, const TypeCount& b) { return a.count > b.count; });
   std::erase_if(trace_.by_type, [](const TypeCount& type) { return type.count == 0; });
   for (LossRecord& record : trace_.loss) {
     record.cause = settled(record.cause);

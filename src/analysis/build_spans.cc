@@ -7,6 +7,7 @@
 
 #include "analysis/loader_impl.h"
 #include "analysis/packing.h"
+#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
@@ -170,7 +171,7 @@ class Joiner {
 void Loader::Impl::build_spans() {
   std::vector<std::uint32_t> order(spans_.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  dial9::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return spans_[a].at_ns < spans_[b].at_ns;
   });
   std::vector<Joined> joined;
@@ -183,7 +184,7 @@ void Loader::Impl::build_spans() {
 
   order.resize(joined.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  dial9::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return joined[a].start_ns < joined[b].start_ns;
   });
   std::vector<std::uint32_t> index_of(joined.size());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/loader_impl.h"
+#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
@@ -81,8 +82,8 @@ void sort_range(Column<std::uint32_t>& order, Range range, std::vector<std::uint
   for (std::uint32_t i = range.first; i < range.last; ++i) {
     scratch.push_back(order[i]);
   }
-  std::stable_sort(scratch.begin(), scratch.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return at(a) < at(b); });
+  dial9::stable_sort(scratch.begin(), scratch.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return at(a) < at(b); });
   for (std::uint32_t i = range.first; i < range.last; ++i) {
     order[i] = scratch[i - range.first];
   }

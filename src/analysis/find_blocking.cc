@@ -9,6 +9,7 @@
 
 #include "analysis/finders.h"
 #include "analysis/human.h"
+#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
@@ -132,8 +133,8 @@ Finding make_finding(const FindContext& context, const Source& source, const Blo
 }
 
 void keep_worst(Findings& found, Findings& out) {
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Finding& a, const Finding& b) { return a.score > b.score; });
+  dial9::stable_sort(found.begin(), found.end(),
+                     [](const Finding& a, const Finding& b) { return a.score > b.score; });
   if (found.size() > kMaxSources) {
     found.erase(found.begin() + kMaxSources, found.end());
   }
@@ -158,7 +159,7 @@ void find_blocking_calls(const FindContext& context, Findings& out) {
     }
   }
   // As for long polls: the kernel's wait explains away as many as it can.
-  std::stable_sort(long_ones.begin(), long_ones.end(), [&](std::size_t a, std::size_t b) {
+  dial9::stable_sort(long_ones.begin(), long_ones.end(), [&](std::size_t a, std::size_t b) {
     return trace.blocks[a].duration_ns < trace.blocks[b].duration_ns;
   });
   KernelWaitBudget budget(trace);

@@ -7,6 +7,7 @@
 #include "analysis/delays.h"
 #include "analysis/finders.h"
 #include "analysis/human.h"
+#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
@@ -140,8 +141,8 @@ void find_ready_delays(const FindContext& context, Findings& out) {
       found.push_back(make_finding(context, name, runtime, summary));
     }
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Finding& a, const Finding& b) { return a.score > b.score; });
+  dial9::stable_sort(found.begin(), found.end(),
+                     [](const Finding& a, const Finding& b) { return a.score > b.score; });
   if (found.size() > kMaxRuntimes) {
     found.erase(found.begin() + kMaxRuntimes, found.end());
   }

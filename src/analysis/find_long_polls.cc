@@ -8,6 +8,7 @@
 
 #include "analysis/finders.h"
 #include "analysis/human.h"
+#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
@@ -117,8 +118,8 @@ void find_long_polls(const FindContext& context, Findings& out) {
     }
   }
   // The cheapest to explain first: so the kernel's wait explains away as many as it can.
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.over_ns < b.over_ns; });
+  dial9::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.over_ns < b.over_ns; });
   KernelWaitBudget budget(trace);
   std::map<std::pair<NameId, NameId>, Place> places;  // (runtime, place)
   for (const Candidate& candidate : candidates) {
@@ -148,7 +149,7 @@ void find_long_polls(const FindContext& context, Findings& out) {
           make_finding(context, place, by_runtime.at(key.first), budget.is_known(worker)));
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) {
+  dial9::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) {
     return a.severity != b.severity ? a.severity > b.severity : a.score > b.score;
   });
   if (found.size() > kMaxPlaces) {

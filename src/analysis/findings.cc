@@ -6,6 +6,7 @@
 
 #include "analysis/finders.h"
 #include "analysis/human.h"
+#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 
@@ -60,7 +61,7 @@ std::vector<Finding> diagnose(const Trace& trace, const FindingOptions& options)
   find_strand_waits(context, out);
   find_migrations(context, out);
   find_loss(context, out);
-  std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
+  dial9::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
     return a.severity != b.severity ? a.severity > b.severity : a.score > b.score;
   });
   return out;

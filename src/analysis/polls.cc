@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/stable_sort.h"
+
 namespace dial9::analysis {
 
 PollSummary summarize_polls(const Trace& trace) {
@@ -29,7 +31,7 @@ PollSummary summarize_polls(const Trace& trace) {
       place.longest = i;
     }
   }
-  std::stable_sort(
+  dial9::stable_sort(
       summary.places.begin(), summary.places.end(),
       [](const PlacePolls& a, const PlacePolls& b) { return a.total_ns > b.total_ns; });
   return summary;

@@ -53,7 +53,8 @@ class Cli : public ::testing::Test {
   Ran dial9(const std::string& arguments) const { return shell("'" DIAL9_CLI "' " + arguments); }
 
   Ran shell(const std::string& command) const {
-    const std::string line = "{ " + command + "; } > '" + path("out") + "' 2> '" + path("err") + "'";
+    const std::string line =
+        "{ " + command + "; } > '" + path("out") + "' 2> '" + path("err") + "'";
     const int status = std::system(line.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
   }

@@ -9,6 +9,7 @@
 #include "analysis/census.h"
 #include "analysis/human.h"
 #include "analysis/json_text.h"
+#include "base/stable_sort.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
 #include "cli/output.h"
@@ -37,8 +38,8 @@ std::vector<std::pair<std::string, std::uint64_t>> types_by_count(const Census& 
       types.emplace_back(name, count);
     }
   }
-  std::stable_sort(types.begin(), types.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  dial9::stable_sort(types.begin(), types.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
   return types;
 }
 
