@@ -29,6 +29,32 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& more) 
 
 }  // namespace
 
+Connection::Connection(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto* const target = reinterpret_cast<const sockaddr*>(&address);
+  if (::connect(fd_, target, sizeof address) != 0) ADD_FAILURE() << "no connection to " << port;
+}
+
+Connection::~Connection() { ::close(fd_); }
+
+bool Connection::send(const std::string& text) {
+  return ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+}
+
+std::string Connection::receive(const std::string& end) {
+  std::string answer;
+  std::array<char, 4096> bytes{};
+  while (end.empty() || !answer.ends_with(end)) {
+    const ssize_t count = ::recv(fd_, bytes.data(), bytes.size(), 0);
+    if (count <= 0) break;
+    answer.append(bytes.data(), static_cast<std::size_t>(count));
+  }
+  return answer;
+}
+
 ServiceRun::ServiceRun() : directory_(make_directory()) {}
 
 ServiceRun::~ServiceRun() {
@@ -96,21 +122,8 @@ void ServiceRun::kill() {
 }
 
 std::string ServiceRun::http(const std::string& text) const {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port_);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string answer;
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-      ::send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size())) {
-    std::array<char, 4096> bytes{};
-    for (ssize_t count = 0; (count = ::recv(fd, bytes.data(), bytes.size(), 0)) > 0;) {
-      answer.append(bytes.data(), static_cast<std::size_t>(count));
-    }
-  }
-  ::close(fd);
-  return answer;
+  Connection connection(port_);
+  return connection.send(text) ? connection.receive() : std::string();
 }
 
 std::string ServiceRun::dial9(const std::vector<std::string>& arguments) {

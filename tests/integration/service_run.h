@@ -22,6 +22,22 @@ struct LoadOptions {
   unsigned timeout_ms = 1000;  // of a request
 };
 
+// A client's connection.
+class Connection {
+ public:
+  explicit Connection(std::uint16_t port);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  bool send(const std::string& text);
+  // Receives until what came ends with `end`, or to the end of the stream.
+  std::string receive(const std::string& end = {});
+
+ private:
+  int fd_ = -1;
+};
+
 class ServiceRun {
  public:
   ServiceRun();
@@ -38,6 +54,7 @@ class ServiceRun {
              const std::vector<std::string>& environment = {});
   std::uint16_t port() const { return port_; }
   ChildProcess& service() { return *service_; }
+  ChildProcess& store() { return *store_; }
 
   // Runs the load generator to its end; its JSON report.
   nlohmann::json load(const LoadOptions& options);
