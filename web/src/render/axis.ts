@@ -21,7 +21,9 @@ export function axisMarks(frame: Frame, clock: WallClock): [number, string][] {
     epoch === null ? 0 : frame.view.start - Number(((epoch % stepInt) + stepInt) % stepInt);
   return ticks(frame.view.start, frame.view.end, step, phase).map((at) => {
     const wall = clock.epoch(at);
-    return [at, wall === null ? formatDuration(at, 9) : formatClock(wall, step)];
+    if (wall === null) return [at, formatDuration(at, 9)];
+    // A mark stands on a whole step; what Float64 loses must not turn 17 s into 16.999999999 s.
+    return [at, formatClock(((wall + stepInt / 2n) / stepInt) * stepInt, step)];
   });
 }
 

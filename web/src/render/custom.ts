@@ -4,7 +4,7 @@
 import { binNs, type TileId, tileStart } from '../model/tiles';
 import type { EventTile } from '../model/tracks';
 import type { Placed } from '../store/tile_store';
-import { type Box, background, font, type Frame, placeOf, tilePlace } from './frame';
+import { type Box, background, font, type Frame, placeOf, scaleX, tilePlace } from './frame';
 
 export interface EventSlot {
   slot: TileId;
@@ -100,7 +100,7 @@ function drawScale(frame: Frame, box: Box, scale: Scale): void {
   ctx.font = font(frame, 9);
   ctx.textBaseline = 'top';
   const text = scale.least === scale.most ? [scale.most] : [scale.least, scale.most];
-  ctx.fillText(text.map(shortNumber).join(' to '), 3 * ratio, box.top + 2 * ratio);
+  ctx.fillText(text.map(shortNumber).join(' to '), scaleX(frame), box.top + 2 * ratio);
 }
 
 const shortNumber = (value: number) => String(Number(value.toPrecision(4)));

@@ -81,5 +81,8 @@ export function fitText(frame: Frame, text: string, left: number, right: number,
   ctx.fillText(shown, left + 3 * ratio, y);
 }
 
+/** Where the scale of a row is written: at the left, but never under the shade before the trace. */
+export const scaleX = (frame: Frame) => Math.max(placeOf(frame, 0), 0) + 3 * frame.ratio;
+
 export const font = (frame: Frame, sizePx: number, weight = 400) =>
   `${weight} ${sizePx * frame.ratio}px system-ui, 'DejaVu Sans', sans-serif`;
