@@ -6,7 +6,8 @@ find_package(Threads REQUIRED)
 add_library(dial9_build INTERFACE)
 target_compile_features(dial9_build INTERFACE cxx_std_23)
 target_compile_options(dial9_build INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
-  -Wnon-virtual-dtor -Wold-style-cast -Wcast-align -Woverloaded-virtual -Werror
+  -Wnon-virtual-dtor -Wold-style-cast -Wcast-align -Woverloaded-virtual
+  $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror>
   -fno-omit-frame-pointer)
 target_include_directories(dial9_build INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/src"
   "${CMAKE_CURRENT_SOURCE_DIR}/include")

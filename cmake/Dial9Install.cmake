@@ -36,6 +36,7 @@ configure_package_config_file(cmake/dial9Config.cmake.in "${PROJECT_BINARY_DIR}/
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dial9)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/dial9ConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
+file(RELATIVE_PATH dial9_pc_up "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
 configure_file(cmake/dial9.pc.in "${PROJECT_BINARY_DIR}/dial9.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/dial9Config.cmake" "${PROJECT_BINARY_DIR}/dial9ConfigVersion.cmake"
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dial9)
