@@ -100,7 +100,7 @@ TEST(Arena, TellsLivingThreadsFromDeadOnes) {
     dead = static_cast<std::uint32_t>(::gettid());
     EXPECT_TRUE(is_thread_alive(dead));
   }).join();
-  // A join returns a moment before the kernel has forgotten the thread: the test's timeout bounds this.
+  // A join returns a moment before the kernel has forgotten the thread; ctest bounds the wait.
   while (is_thread_alive(dead)) std::this_thread::yield();
   EXPECT_FALSE(is_thread_alive(dead));
 }
