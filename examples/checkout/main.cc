@@ -114,6 +114,7 @@ void run(const Options& options) {
       io, http, [service](HttpRequest request) { return service->handle(std::move(request)); },
       counters);
 
+  Control main_thread(control, server, recording, options);  // signals are heard from here on
   server.start();
   faults->start();
   std::vector<std::thread> workers = start_workers(io, options.workers);
@@ -121,7 +122,7 @@ void run(const Options& options) {
               static_cast<unsigned>(server.port()));
   std::fflush(stdout);
 
-  Control(control, server, recording, options).run();
+  main_thread.run();
   io.stop();
   for (std::thread& worker : workers) worker.join();
   faults->stop();
