@@ -25,12 +25,29 @@ bool is_worker_event(std::string_view name) {
 
 }  // namespace
 
+class Census::Visitor final : public format::Visitor {
+ public:
+  explicit Visitor(Census& census) : census_(census) {}
+  void on_stream_start(std::uint64_t /*offset*/) override { census_.on_stream_start(); }
+  void on_schema(const format::Schema& schema) override { census_.on_schema(schema); }
+  bool on_event(const format::Event& event) override {
+    census_.on_event(event);
+    return true;
+  }
+
+ private:
+  Census& census_;
+};
+
+Census::Census() : visitor_(std::make_unique<Visitor>(*this)) {}
+Census::~Census() = default;
+
 void Census::begin_input(const format::Decoder& decoder) {
   decoder_ = &decoder;
   plans_.clear();
 }
 
-void Census::on_stream_start(std::uint64_t /*offset*/) {
+void Census::on_stream_start() {
   ++streams_;
   last_of_worker_.clear();
 }
@@ -60,7 +77,7 @@ void Census::on_schema(const format::Schema& schema) {
   plans_[schema.index] = plan;
 }
 
-bool Census::on_event(const format::Event& event) {
+void Census::on_event(const format::Event& event) {
   const Plan& plan = plans_[event.schema.index];
   const std::uint64_t at_ns = event.timestamp_ns;
   ++events_;
@@ -87,7 +104,6 @@ bool Census::on_event(const format::Event& event) {
       on_loss(event, plan);
       break;
   }
-  return true;
 }
 
 void Census::on_worker(const format::Event& event, const Plan& plan) {

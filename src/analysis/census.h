@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,9 +18,10 @@
 
 namespace dial9::analysis {
 
-// Visitor of one or many decoders, one after the other. Memory: the schemas' names, at most 4,096
-// anchors, 4,096 causes of loss and 4,096 metadata keys (beyond them the later ones are left out).
-class Census final : public format::Visitor {
+// Counts what one or many decoders see, one after the other. Not movable. Memory: the schemas'
+// names, at most 4,096 anchors, 4,096 causes of loss and 4,096 metadata keys (beyond them the later
+// ones are left out).
+class Census {
  public:
   struct Loss {
     std::uint64_t count = 0;
@@ -27,6 +29,14 @@ class Census final : public format::Visitor {
     std::uint64_t last_ns = 0;
   };
 
+  Census();
+  ~Census();
+  Census(const Census&) = delete;
+  Census& operator=(const Census&) = delete;
+
+  // What the decoders are given. (Not a base class: the engine is built without RTTI, its users may
+  // be built with it.)
+  format::Visitor& visitor() { return *visitor_; }
   // Before the first byte of each input; `decoder` outlives its decode.
   void begin_input(const format::Decoder& decoder);
 
@@ -43,11 +53,8 @@ class Census final : public format::Visitor {
   // Wall time by the nearest anchor; nullopt without one.
   std::optional<std::uint64_t> realtime_ns(std::uint64_t at_ns) const;
 
-  void on_stream_start(std::uint64_t offset) override;
-  void on_schema(const format::Schema& schema) override;
-  bool on_event(const format::Event& event) override;
-
  private:
+  class Visitor;
   enum class Kind : std::uint8_t { kOther, kWorker, kClockSync, kMetadata, kLoss };
   struct Plan {
     std::uint64_t* count = nullptr;  // in by_type_
@@ -55,10 +62,14 @@ class Census final : public format::Visitor {
     int fields[4] = {-1, -1, -1, -1};
   };
 
+  void on_stream_start();
+  void on_schema(const format::Schema& schema);
+  void on_event(const format::Event& event);
   void on_worker(const format::Event& event, const Plan& plan);
   void on_metadata(const format::Event& event, const Plan& plan);
   void on_loss(const format::Event& event, const Plan& plan);
 
+  std::unique_ptr<format::Visitor> visitor_;
   const format::Decoder* decoder_ = nullptr;
   std::vector<Plan> plans_;
   std::map<std::string, std::uint64_t> by_type_;  // nodes are stable: plans point into it

@@ -142,7 +142,7 @@ TEST(Census, CountsWithoutKeeping) {
   builder.loss(4'000, "buffer full", 7, 2'500, 2'600);
   const std::vector<std::uint8_t> bytes = builder.take();
   Census census;
-  format::Decoder decoder(census);
+  format::Decoder decoder(census.visitor());
   census.begin_input(decoder);
   ASSERT_TRUE(decoder.feed(bytes));
   ASSERT_TRUE(decoder.finish());

@@ -106,8 +106,8 @@ std::uint64_t find_begin(const std::vector<Input>& inputs) {
     std::uint64_t events = 0;
     // Errors are told by the pass that shows the events.
     (void)decode_input(
-        input, census, [&](const format::Decoder& decoder) { census.begin_input(decoder); },
-        progress, events);
+        input, census.visitor(),
+        [&](const format::Decoder& decoder) { census.begin_input(decoder); }, progress, events);
   }
   return census.begin_ns();
 }

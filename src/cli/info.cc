@@ -170,8 +170,9 @@ int run(const std::vector<std::string>& paths, bool is_json) {
       FileResult file;
       file.name = input.name;
       file.result = decode_input(
-          input, census, [&](const format::Decoder& decoder) { census.begin_input(decoder); },
-          progress, file.events);
+          input, census.visitor(),
+          [&](const format::Decoder& decoder) { census.begin_input(decoder); }, progress,
+          file.events);
       outcome.add(file.name, file.result, file.events);
       files.push_back(std::move(file));
     }
