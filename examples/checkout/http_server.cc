@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http_server.h"
 
+#include <atomic>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -78,7 +79,7 @@ struct HttpServer::State : std::enable_shared_from_this<HttpServer::State> {
 
   std::mutex mutex;
   std::unordered_set<Session*> sessions;
-  bool is_stopping = false;
+  std::atomic<bool> is_stopping{false};  // set under the mutex, before sessions are told
   std::function<void()> on_drained;
 };
 
@@ -93,11 +94,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
   asio::awaitable<void> run(std::shared_ptr<Session> self);
 
-  // Any thread: the session ends as soon as it has no request in work.
-  void end_when_idle() {
+  // Any thread, once the server is stopping: ends the session now if it has no request in work;
+  // else it ends by itself after its response.
+  void end_if_idle() {
     asio::post(stream_.get_executor(), [session = weak_from_this()] {
       if (const auto self = session.lock()) {
-        self->is_ending_ = true;
         if (self->is_idle_) self->stream_.cancel();
       }
     });
@@ -113,8 +114,7 @@ class Session : public std::enable_shared_from_this<Session> {
   beast::tcp_stream stream_;
   const Server server_;
   beast::flat_buffer buffer_;
-  bool is_idle_ = true;     // on the strand
-  bool is_ending_ = false;  // likewise
+  bool is_idle_ = true;  // on the strand
 };
 
 asio::awaitable<void> Session::run(std::shared_ptr<Session>) {
@@ -131,7 +131,7 @@ asio::awaitable<void> Session::run(std::shared_ptr<Session>) {
     request.target = std::string(message.target());
     request.body = std::move(message.body());
     HttpResponse response = co_await answer(std::move(request));
-    const bool keeps_alive = wants_more && !is_ending_;
+    const bool keeps_alive = wants_more && !server_->is_stopping;
     const bool is_written = co_await write(std::move(response), keeps_alive);
     if (!is_written || !keeps_alive) break;
   }
@@ -142,7 +142,7 @@ asio::awaitable<void> Session::run(std::shared_ptr<Session>) {
 // Reads the next request; if it can't be read but can be answered, answers. False: close.
 asio::awaitable<bool> Session::read(Parser& parser) {
   if (buffer_.size() == 0) {
-    if (is_ending_) co_return false;
+    if (server_->is_stopping) co_return false;
     is_idle_ = true;
     stream_.expires_after(server_->options.idle_limit);
     const auto [error, count] =
@@ -264,7 +264,7 @@ void HttpServer::shut_down(std::function<void()> on_drained) {
     const std::lock_guard lock(state_->mutex);
     state_->is_stopping = true;
     state_->on_drained = std::move(on_drained);
-    for (Session* session : state_->sessions) session->end_when_idle();
+    for (Session* session : state_->sessions) session->end_if_idle();
   }
   asio::post(state_->acceptor.get_executor(), [state = state_] {
     error_code ignored;
