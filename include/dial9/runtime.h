@@ -114,6 +114,8 @@ struct Poll {
   WorkerId worker;
   RuntimeId runtime;
   std::uint64_t start_ns;  // not set while kOff
+  void* spans;             // where it counts for its task's open spans; null: nowhere
+  std::uint64_t spans_since_ns;
   enum class State : std::uint8_t {
     kOff,        // not recorded: recording was off at its start
     kDeferred,   // may turn out to be a scheduler's own work

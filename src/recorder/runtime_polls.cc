@@ -64,14 +64,14 @@ Poll* paused_around(Poll* poll) noexcept {
     } else {
       record_at(internal::PollEndEvent{around->worker}, when_ns);
     }
-    internal::span_poll_end(around->task.id, when_ns);
+    internal::span_poll_end(*around, when_ns);
   }
   if (when_ns == 0) {
     when_ns = record_stamped(start_event(poll));
   } else {
     record_at(start_event(poll), when_ns);
   }
-  internal::span_poll_start(poll.task.id, when_ns);
+  internal::span_poll_start(poll, when_ns);
   return when_ns;
 }
 
@@ -80,6 +80,7 @@ void enter(ThreadState& t, Poll& poll, RuntimeId runtime, TaskRef task) noexcept
   poll.before = t_task;
   poll.outer = t.poll;
   poll.runtime = runtime;
+  poll.spans = nullptr;
   poll.state = Poll::State::kOff;
   t_task = task;
   t.poll = &poll;
@@ -134,7 +135,7 @@ std::uint64_t poll_start(Poll& poll, RuntimeId runtime, TaskRef task) noexcept {
   if (__builtin_expect(poll.outer != nullptr, 0)) return poll.start_ns = start_nested(poll, 0);
   poll.state = Poll::State::kOpen;
   poll.start_ns = record_stamped(start_event(poll));
-  internal::span_poll_start(task.id, poll.start_ns);
+  internal::span_poll_start(poll, poll.start_ns);
   return poll.start_ns;
 }
 
@@ -160,12 +161,12 @@ std::uint64_t poll_end(Poll& poll) noexcept {
   t.poll = poll.outer;
   if (poll.state != Poll::State::kOpen) return 0;
   const std::uint64_t stamp = record_stamped(internal::PollEndEvent{poll.worker});
-  internal::span_poll_end(poll.task.id, stamp);
+  internal::span_poll_end(poll, stamp);
   if (__builtin_expect(poll.outer != nullptr, 0)) {
     if (Poll* paused = paused_around(poll.outer)) {
       paused->state = Poll::State::kOpen;
       record_at(start_event(*paused), stamp);
-      internal::span_poll_start(paused->task.id, stamp);
+      internal::span_poll_start(*paused, stamp);
     }
   }
   return stamp;
@@ -177,12 +178,12 @@ void switch_task(TaskRef task) noexcept {
   if (poll == nullptr || poll->task.id == task.id) return;
   if (poll->state != Poll::State::kOpen) return;
   const TaskId waker = poll->task.id;
-  poll->task = task;
   const std::uint64_t stamp = record_stamped(internal::PollEndEvent{poll->worker});
-  internal::span_poll_end(waker, stamp);
+  internal::span_poll_end(*poll, stamp);
+  poll->task = task;
   task_ready_at(task.id, waker, stamp);
   record_at(start_event(*poll), stamp);
-  internal::span_poll_start(task.id, stamp);
+  internal::span_poll_start(*poll, stamp);
 }
 
 bool is_polled(RuntimeId runtime, TaskId task) noexcept {

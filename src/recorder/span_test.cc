@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -34,10 +36,11 @@ class PolledAs {
  public:
   explicit PolledAs(runtime::TaskId task) { runtime::poll_start(poll_, 0, {task, &place_}); }
   ~PolledAs() { runtime::poll_end(poll_); }
+  runtime::Poll& poll() const { return poll_; }
 
  private:
   runtime::Place place_{"test"};
-  runtime::Poll poll_;
+  mutable runtime::Poll poll_;
 };
 
 TEST(Span, IsOneEnterAndOneExitWithItsFields) {
@@ -135,22 +138,76 @@ TEST(Span, IsChargedOnlyWhileItsTaskRunsOnWhicheverThread) {
 
 TEST(Span, AddsUpExactlyTheTimesOfThePolls) {
   SteppedRecorder recorder;
-  constexpr std::uint64_t kTask = 0x7777'0001;
   SpanCore core;
-  {
-    const PolledAs polled(kTask);
-    ASSERT_TRUE(span_link(core, 0));
-  }
+  const PolledAs polled(runtime::new_task_id());
+  ASSERT_TRUE(span_link(core, 0));
   span_entered(core, 1000);
-  span_poll_end(kTask, 1100);
-  span_poll_start(kTask, 5000);
-  span_poll_end(kTask, 5250);
-  span_poll_start(kTask, 9000);
+  runtime::Poll& poll = polled.poll();
+  span_poll_end(poll, 1100);
+  span_poll_start(poll, 5000);
+  span_poll_end(poll, 5250);
+  span_poll_start(poll, 9000);
+  EXPECT_TRUE(span_unlink(core));
   const SpanTimes times = span_times(core, 9050, true);
   EXPECT_EQ(times.active_ns.value, 100U + 250U + 50U);
   EXPECT_EQ(times.idle_ns.value, 8050U - 400U);
   EXPECT_EQ(times.poll_count, 3U);
-  EXPECT_TRUE(span_unlink(core));
+}
+
+TEST(Span, LeavesOutWhatItsFirstPollDidBeforeItAndItsLastOneAfterIt) {
+  SteppedRecorder recorder;
+  const PolledAs polled(runtime::new_task_id());
+  runtime::Poll& poll = polled.poll();
+  SpanCore around;
+  ASSERT_TRUE(span_link(around, 0));
+  span_entered(around, 1000);
+  SpanCore inside;
+  ASSERT_TRUE(span_link(inside, 0));
+  span_entered(inside, 1600);
+  span_poll_end(poll, 1700);
+  span_poll_start(poll, 4000);
+  span_unlink(inside);
+  EXPECT_EQ(span_times(inside, 4010, true).active_ns.value, 100U + 10U);
+  EXPECT_EQ(span_times(inside, 4010, true).poll_count, 2U);
+  span_poll_end(poll, 4500);
+  span_unlink(around);
+  EXPECT_EQ(span_times(around, 9000, true).active_ns.value, 700U + 500U);
+}
+
+TEST(Span, MayOpenAndCloseWhileAnotherThreadPollsItsTask) {
+  SteppedRecorder recorder;
+  const runtime::TaskId task = runtime::new_task_id();
+  std::atomic<bool> is_over{false};
+  std::thread other([&] {
+    while (!is_over.load(std::memory_order_relaxed)) const PolledAs polled(task);
+  });
+  constexpr int kSpans = 2000;
+  for (int i = 0; i < kSpans; ++i) {
+    const PolledAs polled(task);
+    const span<Outer> around;
+    const span<Request> inside({1, "a"});
+    if (i % 100 == 0) recorder.step();
+  }
+  is_over.store(true, std::memory_order_relaxed);
+  other.join();
+  const Trace trace = recorder.read();
+  std::map<std::uint64_t, std::uint64_t> entered;  // some events may have been dropped
+  const auto enters = trace.stamps(enter_name<Outer>());
+  const auto enter_ids = trace.numbers(enter_name<Outer>(), "span_id");
+  for (std::size_t i = 0; i < enters.size(); ++i) entered[enter_ids[i]] = enters[i];
+  const auto active = trace.numbers(exit_name<Outer>(), "active_ns");
+  const auto idle = trace.numbers(exit_name<Outer>(), "idle_ns");
+  const auto exits = trace.stamps(exit_name<Outer>());
+  const auto exit_ids = trace.numbers(exit_name<Outer>(), "span_id");
+  std::size_t matched = 0;
+  for (std::size_t i = 0; i < exits.size(); ++i) {
+    const auto enter = entered.find(exit_ids[i]);
+    if (enter == entered.end()) continue;
+    ++matched;
+    EXPECT_EQ(active[i] + idle[i], exits[i] - enter->second);
+    EXPECT_GT(active[i], 0U);
+  }
+  EXPECT_GT(matched, 0U);
 }
 
 TEST(Span, SaysThatCancelledAndThrowingWorkDidNotComplete) {

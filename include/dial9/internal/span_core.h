@@ -9,24 +9,31 @@
 
 #include "dial9/event.h"
 
+namespace dial9::runtime {
+struct Poll;
+}
+
 namespace dial9::internal {
 
-// The seam (src/recorder/runtime_polls.cc) calls these as a poll of `task` begins and ends on this
-// thread, with the stamp of that poll's event (0, if that was dropped: the clock is read where it
-// matters). A task without open spans costs one or two loads.
-void span_poll_start(std::uint64_t task, std::uint64_t stamp_ns) noexcept;
-void span_poll_end(std::uint64_t task, std::uint64_t stamp_ns) noexcept;
+// The seam (src/recorder/runtime_polls.cc) calls these as a recorded poll begins and ends on this
+// thread, with the stamp of its event (0, if that was dropped: the clock is read where it matters).
+// A task without open spans costs one or two loads. Neither touches a span.
+void span_poll_start(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept;
+void span_poll_end(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept;
 
-// One open span; lies in the span object, at a fixed address. Touched by the thread that runs its
-// task only.
+// One open span; lies in the span object. Touched by the calls below only, by the code that owns
+// it.
 struct SpanCore {
   std::uint64_t id = 0;         // 0: not recorded
   std::uint64_t parent_id = 0;  // 0: none
   std::uint64_t task = 0;       // 0: belongs to the thread
-  SpanCore* outer = nullptr;    // the next one of the same task or thread
+  void* slot = nullptr;         // the task's, while it is open
   std::uint64_t entered_ns = 0;
-  std::uint64_t running_since_ns = 0;  // 0: suspended
-  std::uint64_t active_ns = 0;
+  std::uint64_t active_before_ns = 0;  // the slot's sums as it began
+  std::uint64_t polls_before = 0;
+  // From span_unlink() on:
+  std::int64_t active_ns = 0;  // without the poll that runs; below 0 where that began before
+  std::uint64_t running_since_ns = 0;  // of that poll; 0: suspended
   std::uint64_t polls = 0;
   int exceptions = 0;  // in flight at its begin
 };
@@ -84,7 +91,7 @@ void span_entered(SpanCore& span, std::uint64_t now_ns) noexcept;
 // Takes the span out of its chain. True if it ends in the course of its work: its task or thread is
 // running it, and no exception has come up since its begin.
 bool span_unlink(SpanCore& span) noexcept;
-// The times up to `now_ns`.
+// The times up to `now_ns`, after span_unlink().
 SpanTimes span_times(const SpanCore& span, std::uint64_t now_ns, bool completed) noexcept;
 SpanHead span_head(const SpanCore& span) noexcept;
 // The innermost open span of the running task, or of the thread outside tasks; 0: none.
