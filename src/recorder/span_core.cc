@@ -192,6 +192,7 @@ std::uint64_t new_span_id() {
 bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept {
   span.task = runtime::polled_task();
   std::uint64_t around = 0;
+  span.slot = nullptr;
   if (span.task == 0) {
     around = t_spans.innermost();
   } else {
@@ -216,10 +217,13 @@ bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept {
 
 void span_entered(SpanCore& span, std::uint64_t now) noexcept {
   span.entered_ns = now;
-  span.running_since_ns = now;
-  span.polls = 1;
   Slot* slot = slot_of(span);
-  if (slot == nullptr) return;
+  if (slot == nullptr) {
+    span.active_ns = 0;
+    span.running_since_ns = now;
+    span.polls = 1;
+    return;
+  }
   runtime::Poll* poll = poll_of(span.task);
   if (poll != nullptr && poll->spans != slot) {
     span_poll_end(*poll, now);

@@ -24,18 +24,20 @@ void span_poll_end(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept;
 // One open span; lies in the span object. Touched by the calls below only, by the code that owns
 // it.
 struct SpanCore {
-  std::uint64_t id = 0;         // 0: not recorded
-  std::uint64_t parent_id = 0;  // 0: none
-  std::uint64_t task = 0;       // 0: belongs to the thread
-  void* slot = nullptr;         // the task's, while it is open
-  std::uint64_t entered_ns = 0;
-  std::uint64_t active_before_ns = 0;  // the slot's sums as it began
-  std::uint64_t polls_before = 0;
-  // From span_unlink() on:
-  std::int64_t active_ns = 0;  // without the poll that runs; below 0 where that began before
-  std::uint64_t running_since_ns = 0;  // of that poll; 0: suspended
-  std::uint64_t polls = 0;
-  int exceptions = 0;  // in flight at its begin
+  std::uint64_t id = 0;  // 0: not recorded, and nothing below is set
+  // From span_link() on:
+  std::uint64_t parent_id;  // 0: none
+  std::uint64_t task;       // 0: belongs to the thread
+  void* slot;               // the task's, while it is open
+  int exceptions;           // in flight at its begin
+  // From span_entered() on:
+  std::uint64_t entered_ns;
+  std::uint64_t active_before_ns;  // the slot's sums as it began
+  std::uint64_t polls_before;
+  // Of a thread from span_entered(), of a task from span_unlink() on:
+  std::int64_t active_ns;          // without the poll that runs; below 0 where that began before
+  std::uint64_t running_since_ns;  // of that poll; 0: suspended
+  std::uint64_t polls;
 };
 
 // The fields that both events of a span begin with.
