@@ -31,6 +31,7 @@ constexpr std::uint64_t page_up(std::uint64_t n) {
 }
 
 struct Layout {
+  std::uint64_t journal_offset;
   std::uint64_t loss_offset;
   std::uint64_t held_offset;
   std::uint64_t control_offset;
@@ -40,7 +41,8 @@ struct Layout {
 
 Layout layout_of(std::uint32_t chunk_count) {
   Layout layout{};
-  layout.loss_offset = kPageBytes;
+  layout.journal_offset = kPageBytes;
+  layout.loss_offset = page_up(layout.journal_offset + kJournalBytes);
   layout.held_offset = layout.loss_offset + sizeof(LossStripe) * kLossStripes;
   layout.control_offset = page_up(layout.held_offset + sizeof(std::uint32_t) * kHeldSlots);
   layout.chunk_offset =
@@ -111,6 +113,8 @@ Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
   header.chunk_bytes = kChunkBytes;
   header.chunk_count = count;
   header.tables_bytes = sizeof(ChunkTables);
+  header.loss_causes = kLossCauses;
+  header.journal_offset = layout.journal_offset;
   header.loss_offset = layout.loss_offset;
   header.held_offset = layout.held_offset;
   header.control_offset = layout.control_offset;
@@ -132,6 +136,11 @@ Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
   std::atomic_thread_fence(std::memory_order_release);
   std::memcpy(header.magic, kArenaMagic, sizeof kArenaMagic);
   return arena;
+}
+
+Journal Arena::journal() const {
+  return Journal(reinterpret_cast<JournalPage*>(reinterpret_cast<std::uint8_t*>(header_) +
+                                                header_->journal_offset));
 }
 
 ChunkTables& Arena::tables(std::uint32_t chunk) const {
@@ -205,6 +214,8 @@ std::uint32_t Arena::take(std::uint32_t tid, std::uint64_t now_ns, LossCause* ca
   line.opened_ns = now_ns;
   line.owner_tid = tid;
   ++line.sequence;
+  // A reader from outside that sees bytes of this use sees its number too (arena_reader.h).
+  __atomic_thread_fence(__ATOMIC_RELEASE);
   __atomic_store_n(&line.state, kChunkOpen, __ATOMIC_RELEASE);
   return chunk;
 }
@@ -218,6 +229,7 @@ void Arena::free(std::uint32_t chunk) {
   __atomic_fetch_sub(&held(control.producer.owner_tid), 1, __ATOMIC_RELAXED);
   // Never "open with nothing in it" for a reader from outside: free first, then cleared.
   __atomic_store_n(&control.producer.state, kChunkFree, __ATOMIC_RELEASE);
+  __atomic_store_n(&control.collector.staged_position, std::uint64_t{0}, __ATOMIC_RELEASE);
   __atomic_store_n(&control.producer.committed, std::uint64_t{0}, __ATOMIC_RELEASE);
   __atomic_store_n(&control.collector.drained, std::uint64_t{0}, __ATOMIC_RELEASE);
   push(chunk);
@@ -241,6 +253,11 @@ std::uint64_t Arena::loss_total(LossCause cause) const {
                              __ATOMIC_ACQUIRE);
   }
   return total;
+}
+
+std::uint64_t Arena::loss_in_first_stripe(LossCause cause) const {
+  return __atomic_load_n(&stripes_[0].causes[static_cast<std::size_t>(cause)].count,
+                         __ATOMIC_RELAXED);
 }
 
 bool Arena::take_loss_range(LossCause cause, std::uint64_t* first_ns, std::uint64_t* last_ns) {

@@ -4,6 +4,7 @@
 // a full disk can make a store into it fail. Spec: docs/spec/recorder.md, "Arena".
 //
 //   0            ArenaHeader   one page: identity, layout, clock, free list
+//   journal_offset JournalPage what of all this is in segments, and the metadata (journal.h)
 //   loss_offset  LossStripe[]  what was dropped, by cause, striped by thread
 //   held_offset  u32[]         chunks held, by thread id modulo kHeldSlots
 //   control_offset ChunkControl[chunk_count]
@@ -19,11 +20,12 @@
 
 #include "base/result.h"
 #include "dial9/internal/thread_buffer.h"
+#include "recorder/journal.h"
 
 namespace dial9::internal {
 
 inline constexpr char kArenaMagic[8] = {'D', '9', 'A', 'R', 'E', 'N', 'A', '\n'};
-inline constexpr std::uint32_t kArenaVersion = 1;
+inline constexpr std::uint32_t kArenaVersion = 2;
 inline constexpr std::uint32_t kChunkBytes = 16 << 10;
 inline constexpr std::uint32_t kMinChunks = 4;
 inline constexpr std::uint32_t kLossStripes = 16;
@@ -47,6 +49,7 @@ struct ArenaHeader {
   std::uint32_t chunk_bytes;
   std::uint32_t chunk_count;
   std::uint32_t tables_bytes;
+  std::uint64_t journal_offset;
   std::uint64_t loss_offset;
   std::uint64_t held_offset;
   std::uint64_t control_offset;
@@ -55,8 +58,8 @@ struct ArenaHeader {
   std::uint32_t pid;
   std::uint32_t burst_floor;   // free chunks below which only threads within their share get one
   std::uint32_t share_chunks;  // what a thread may hold at any time
-  std::uint32_t reserved;
-  std::uint64_t started_ns;           // CLOCK_MONOTONIC
+  std::uint32_t loss_causes;   // counters a stripe
+  std::uint64_t started_ns;    // CLOCK_MONOTONIC
   std::uint64_t started_realtime_ns;  // of the same moment
   char boot_id[32];
   ClockLine clock;  // as last calibrated
@@ -84,6 +87,8 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   ArenaHeader& header() const { return *header_; }
+  // The collector's: one writer.
+  Journal journal() const;
   std::uint32_t chunk_count() const { return header_->chunk_count; }
   ChunkControl& control(std::uint32_t chunk) const { return controls_[chunk]; }
   std::uint32_t index_of(const ChunkControl& control) const {
@@ -108,6 +113,8 @@ class Arena {
                   std::uint64_t last_ns);
   // Sum over the stripes.
   std::uint64_t loss_total(LossCause cause) const;
+  // What the collector counted, for causes that it alone counts.
+  std::uint64_t loss_in_first_stripe(LossCause cause) const;
   // Hands out, and forgets, the time range of the losses since the last call. False: none.
   bool take_loss_range(LossCause cause, std::uint64_t* first_ns, std::uint64_t* last_ns);
 

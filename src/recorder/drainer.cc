@@ -13,7 +13,32 @@ std::uint32_t count_of(std::uint64_t word) { return static_cast<std::uint32_t>(w
 }  // namespace
 
 Drainer::Drainer(Arena& arena, SegmentWriter& writer)
-    : arena_(arena), writer_(writer), chunks_(arena.chunk_count()) {}
+    : arena_(arena), writer_(writer), chunks_(arena.chunk_count()) {
+  staged_.reserve(arena.chunk_count());
+  writer_.set_on_settled([this] { on_settled(); });
+}
+
+Drainer::~Drainer() { writer_.set_on_settled({}); }
+
+void Drainer::finish(std::uint32_t index) {
+  chunks_[index].scanner.reset();
+  arena_.free(index);
+}
+
+void Drainer::on_settled() {
+  for (const std::uint32_t index : staged_) {
+    ChunkControl& control = arena_.control(index);
+    const std::uint64_t to = control.collector.staged_to;
+    // In this order: a kill in between leaves both, which say the same.
+    __atomic_store_n(&control.collector.drained, to, __ATOMIC_RELEASE);
+    __atomic_store_n(&control.collector.staged_position, std::uint64_t{0}, __ATOMIC_RELEASE);
+    // Closed since it was staged, and filled up before: the rest comes with the next pass.
+    const std::uint32_t state = __atomic_load_n(&control.producer.state, __ATOMIC_ACQUIRE);
+    const bool is_whole = __atomic_load_n(&control.producer.committed, __ATOMIC_RELAXED) == to;
+    if (state == kChunkClosed && is_whole) finish(index);
+  }
+  staged_.clear();
+}
 
 void Drainer::drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_closed,
                           std::uint64_t now_ns) {
@@ -33,13 +58,17 @@ void Drainer::drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_
     const auto frames = drained == 0 ? bytes.subspan(format::kHeaderBytes) : bytes;
     chunk.is_broken = !chunk.scanner->scan(frames);
   }
-  if (!chunk.is_broken) {
-    writer_.append(prefix, bytes, info, now_ns);
-  } else {
-    arena_.count_loss(LossCause::kInternal, info.events, 0, info.first_ns, info.last_ns);
-  }
-  __atomic_store_n(&control.collector.drained, committed, __ATOMIC_RELEASE);
   chunk.last_ns = now_ns;
+  if (chunk.is_broken) {
+    arena_.count_loss(LossCause::kInternal, info.events, 0, info.first_ns, info.last_ns);
+    __atomic_store_n(&control.collector.drained, committed, __ATOMIC_RELEASE);
+    return;
+  }
+  const std::uint64_t settled_at = writer_.append(prefix, bytes, info, now_ns);
+  // In this order: the position makes the other one count, as soon as it is confirmed.
+  __atomic_store_n(&control.collector.staged_to, committed, __ATOMIC_RELEASE);
+  __atomic_store_n(&control.collector.staged_position, settled_at, __ATOMIC_RELEASE);
+  staged_.push_back(index);
 }
 
 DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::uint32_t own_tid) {
@@ -61,7 +90,8 @@ DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::u
     const std::uint64_t fresh = count_of(committed) - count_of(drained);
     // Opened by another clock than this pass's: it may lie a little ahead.
     const bool is_due = takes_all_partials || now_ns >= chunk.last_ns + kPartialDrainNs;
-    if (fresh != 0 && (is_closed || is_due)) {
+    const bool is_drained = fresh != 0 && (is_closed || is_due);
+    if (is_drained) {
       drain_chunk(i, committed, is_closed, now_ns);
     } else if (fresh == 0 && !is_closed && is_due) {
       chunk.last_ns = now_ns;
@@ -71,10 +101,7 @@ DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::u
     chunk.seen = count_of(committed);
     result.events += news;
     if (control.producer.owner_tid != own_tid) result.host_events += news;
-    if (is_closed) {
-      chunk.scanner.reset();
-      arena_.free(i);
-    }
+    if (is_closed && (!is_drained || chunk.is_broken)) finish(i);
   }
   return result;
 }

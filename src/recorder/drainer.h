@@ -1,7 +1,8 @@
 // Moves committed bytes from the arena into segments: a closed chunk by one copy, a partly filled
 // one as a stream that continues. Strongest property: every committed event goes to the writer
-// exactly once, and a chunk comes back to the free list only when nothing of it is left. Spec:
-// docs/spec/recorder.md, "Draining".
+// exactly once, and a chunk comes back to the free list only when all of it is settled there, so
+// that a kill at any instruction leaves each event in the segment or in the chunk (journal.h).
+// Spec: docs/spec/recorder.md, "Draining".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,7 +28,11 @@ struct DrainResult {
 // The collector's thread only.
 class Drainer {
  public:
+  // Both outlive the drainer, which takes over the writer's on_settled.
   Drainer(Arena& arena, SegmentWriter& writer);
+  ~Drainer();
+  Drainer(const Drainer&) = delete;
+  Drainer& operator=(const Drainer&) = delete;
 
   // One pass over all chunks. Partly filled ones are drained if they are due, or all of them.
   // Also finds the chunks of threads that died without giving them back.
@@ -43,10 +48,13 @@ class Drainer {
   };
   void drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_closed,
                    std::uint64_t now_ns);
+  void finish(std::uint32_t index);
+  void on_settled();
 
   Arena& arena_;
   SegmentWriter& writer_;
   std::vector<Chunk> chunks_;
+  std::vector<std::uint32_t> staged_;  // chunks whose bytes the writer has, not yet settled
 };
 
 }  // namespace dial9::internal

@@ -29,8 +29,9 @@ void add(StreamInfo& sum, const StreamInfo& info) {
 }  // namespace
 
 SegmentWriter::SegmentWriter(SegmentStore& store, Arena& arena, SegmentWriterOptions options)
-    : store_(store), arena_(arena), options_(std::move(options)) {
+    : store_(store), arena_(arena), journal_(arena.journal()), options_(std::move(options)) {
   staged_.reserve(kStageBytes + kChunkBytes);
+  journal_.remember_prologue(prologue(kernel_now_ns(), false));
 }
 
 std::vector<std::uint8_t> SegmentWriter::prologue(std::uint64_t now_ns, bool is_sealing) const {
@@ -63,8 +64,12 @@ void SegmentWriter::fail(const Error& error, std::uint64_t now_ns) {
 bool SegmentWriter::open_segment(std::uint64_t now_ns) {
   if (is_open_) return true;
   if (!failure_.empty() && now_ns < retry_ns_) return false;
+  if (unstaged_ != 0) lose_staged();
+  // First of all: a file that is there has its place in the journal.
+  journal_.begin_segment(next_index_, journal_.confirmed());
   auto opened = store_.open(next_index_, options_.segment_bytes);
   const std::vector<std::uint8_t> first = prologue(now_ns, false);
+  journal_.remember_prologue(first);
   if (opened) opened = store_.append(first);
   if (!opened) {
     store_.abandon();
@@ -80,6 +85,7 @@ bool SegmentWriter::open_segment(std::uint64_t now_ns) {
   active_info_ = {};
   totals_.bytes += first.size();
   active_losses_ = {};
+  settle(journal_.confirmed() + first.size());
   return true;
 }
 
@@ -87,14 +93,33 @@ void SegmentWriter::stage(std::span<const std::uint8_t> bytes) {
   staged_.insert(staged_.end(), bytes.begin(), bytes.end());
 }
 
+void SegmentWriter::settle(std::uint64_t position) {
+  journal_.confirm(position);
+  journal_.settle_told();
+  if (on_settled_) on_settled_();
+}
+
+// The collector alone counts in stripe 0 under these causes, so that the journal can say what the
+// counter is going to be.
+void SegmentWriter::count_own_loss(LossCause cause, const StreamInfo& info,
+                                   std::uint64_t position) {
+  journal_.begin_loss(cause, arena_.loss_in_first_stripe(cause) + info.events, position);
+  journal_.confirm(position);
+  arena_.count_loss(cause, info.events, 0, info.first_ns, info.last_ns);
+  journal_.end_loss();
+}
+
 void SegmentWriter::lose_staged() {
-  if (staged_info_.events != 0) {
-    arena_.count_loss(LossCause::kWriteFailed, staged_info_.events, 0, staged_info_.first_ns,
-                      staged_info_.last_ns);
-  }
+  const std::uint64_t end = staged_end();
+  if (end == journal_.confirmed()) return;
+  // The segment ends before them; then their reports are untold; then they are gone, and counted.
+  if (is_open_) journal_.end_segment(next_index_ - 1, journal_.confirmed());
+  untell(staged_losses_);
+  if (staged_info_.events != 0) count_own_loss(LossCause::kWriteFailed, staged_info_, end);
   staged_.clear();
   staged_info_ = {};
-  untell(staged_losses_);
+  unstaged_ = 0;
+  settle(end);
 }
 
 void SegmentWriter::merge(ToldLosses& into, ToldLosses& from) {
@@ -114,29 +139,31 @@ void SegmentWriter::untell(ToldLosses& told) {
     reported_[i] -= told[i].count;
     // The count is in the arena still; its time range was taken out with the report.
     arena_.count_loss(static_cast<LossCause>(i), 0, 0, told[i].first_ns, told[i].last_ns);
+    journal_.untell(static_cast<LossCause>(i), reported_[i]);
   }
   told = {};
 }
 
-void SegmentWriter::append(std::span<const std::uint8_t> prefix, std::span<const std::uint8_t> body,
-                           const StreamInfo& info, std::uint64_t now_ns) {
+std::uint64_t SegmentWriter::append(std::span<const std::uint8_t> prefix,
+                                    std::span<const std::uint8_t> body, const StreamInfo& info,
+                                    std::uint64_t now_ns) {
   const std::uint64_t bytes = prefix.size() + body.size();
   const std::uint64_t limit = options_.segment_bytes - kSealReserveBytes;
   if (is_open_ && active_bytes_ + staged_.size() + bytes > limit) seal(now_ns);
-  if (!open_segment(now_ns)) {
-    if (info.events != 0) {
-      arena_.count_loss(LossCause::kWriteFailed, info.events, 0, info.first_ns, info.last_ns);
-    }
-    return;
+  const bool has_segment = open_segment(now_ns);
+  if (has_segment && staged_.size() + bytes > kStageBytes) flush(now_ns);
+  if (has_segment && is_open_) {
+    stage(prefix);
+    stage(body);
+  } else {
+    unstaged_ += bytes;
   }
-  if (staged_.size() + bytes > kStageBytes) flush(now_ns);
-  stage(prefix);
-  stage(body);
   add(staged_info_, info);
+  return staged_end();
 }
 
 void SegmentWriter::flush(std::uint64_t now_ns) {
-  if (staged_.empty()) return;
+  if (staged_.empty() && unstaged_ == 0) return;
   if (!is_open_) return lose_staged();
   if (const auto written = store_.append(staged_); !written) {
     fail(written.error(), now_ns);
@@ -156,8 +183,10 @@ void SegmentWriter::flush(std::uint64_t now_ns) {
   totals_.events += staged_info_.events;
   add(active_info_, staged_info_);
   merge(active_losses_, staged_losses_);
+  const std::uint64_t end = staged_end();
   staged_.clear();
   staged_info_ = {};
+  settle(end);
 }
 
 void SegmentWriter::report_losses(std::uint64_t now_ns) {
@@ -190,12 +219,19 @@ void SegmentWriter::report_losses(std::uint64_t now_ns) {
     reported_[i] += fresh[i];
     told[i] = {fresh[i], first, last};
   }
-  append({}, out.data(), {}, now_ns);
+  const std::uint64_t end = append({}, out.data(), {}, now_ns);
+  for (std::size_t i = 0; i < kLossCauses; ++i) {
+    if (told[i].count == 0) continue;
+    journal_.stage_told(static_cast<LossCause>(i), reported_[i], end, told[i].first_ns,
+                        told[i].last_ns);
+  }
   merge(staged_losses_, told);
 }
 
 void SegmentWriter::write_metadata(std::uint64_t now_ns) {
-  if (is_open_) append({}, prologue(now_ns, false), {}, now_ns);
+  const std::vector<std::uint8_t> stream = prologue(now_ns, false);
+  journal_.remember_prologue(stream);
+  if (is_open_) append({}, stream, {}, now_ns);
 }
 
 bool SegmentWriter::is_due(std::uint64_t now_ns) const {
@@ -210,6 +246,7 @@ bool SegmentWriter::seal(std::uint64_t now_ns) {
   check_intact(now_ns);
   if (!is_open_) return false;
   is_open_ = false;
+  journal_.end_segment(next_index_ - 1, journal_.confirmed());
   const auto sealed = store_.seal();
   if (!sealed) {
     fail(sealed.error(), now_ns);
@@ -222,12 +259,11 @@ bool SegmentWriter::seal(std::uint64_t now_ns) {
 void SegmentWriter::check_intact(std::uint64_t now_ns) {
   if (!is_open_ || store_.is_active_intact()) return;
   store_.abandon();
-  is_open_ = false;
   lose_staged();
+  is_open_ = false;
   totals_.events -= active_info_.events;
   if (active_info_.events != 0) {
-    arena_.count_loss(LossCause::kFileRemoved, active_info_.events, 0, active_info_.first_ns,
-                      active_info_.last_ns);
+    count_own_loss(LossCause::kFileRemoved, active_info_, journal_.confirmed());
   }
   untell(active_losses_);
   fail(Error{ErrorCode::kNotFound, "the segment that was being written has been removed"}, now_ns);

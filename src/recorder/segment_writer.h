@@ -1,7 +1,8 @@
 // Puts streams into segments: a prologue in each (clock pair, metadata), rotation by age and size
 // on the monotonic clock, retry after failures. Strongest property: every event handed in is
-// counted exactly once, as written or as lost with its time range; an empty segment is never
-// sealed. Spec: docs/spec/recorder.md, "Segments".
+// counted exactly once, as written or as lost with its time range, and the arena's journal says
+// which at any instruction; an empty segment is never sealed. Spec: docs/spec/recorder.md,
+// "Segments".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -47,12 +48,18 @@ class SegmentWriter {
   // Losses are counted in `arena`. Both outlive the writer.
   SegmentWriter(SegmentStore& store, Arena& arena, SegmentWriterOptions options);
 
-  // One stream, as `prefix` followed by `body`. Staged; seals and opens segments as sizes demand.
-  void append(std::span<const std::uint8_t> prefix, std::span<const std::uint8_t> body,
-              const StreamInfo& info, std::uint64_t now_ns);
+  // Called after each flush: what was staged is settled, as written or as lost, and its bytes in
+  // the arena are of no use any more.
+  void set_on_settled(std::function<void()> on_settled) { on_settled_ = std::move(on_settled); }
+
+  // One stream, as `prefix` followed by `body`, neither of them empty together. Staged until the
+  // next flush(), which may come inside a later append(); seals and opens segments as sizes demand.
+  // Returns the position in the journal at which the stream is settled.
+  std::uint64_t append(std::span<const std::uint8_t> prefix, std::span<const std::uint8_t> body,
+                       const StreamInfo& info, std::uint64_t now_ns);
   // Loss records for what was lost and not reported yet.
   void report_losses(std::uint64_t now_ns);
-  // Hands staged bytes to the store.
+  // Hands staged bytes to the store; counts them as lost where it can't take them.
   void flush(std::uint64_t now_ns);
   // Metadata changed: into the current segment too.
   void write_metadata(std::uint64_t now_ns);
@@ -73,11 +80,18 @@ class SegmentWriter {
   std::vector<std::uint8_t> prologue(std::uint64_t now_ns, bool is_sealing) const;
   void fail(const Error& error, std::uint64_t now_ns);
   void lose_staged();
+  void settle(std::uint64_t position);
+  void count_own_loss(LossCause cause, const StreamInfo& info, std::uint64_t position);
+  // Where the staged bytes end.
+  std::uint64_t staged_end() const { return journal_.confirmed() + staged_.size() + unstaged_; }
 
   SegmentStore& store_;
   Arena& arena_;
+  Journal journal_;
   const SegmentWriterOptions options_;
+  std::function<void()> on_settled_;
   std::vector<std::uint8_t> staged_;
+  std::uint64_t unstaged_ = 0;  // bytes that no segment could be opened for: lost at the next flush
   StreamInfo staged_info_;
   StreamInfo active_info_;  // of what the store took
   std::uint64_t active_bytes_ = 0;

@@ -120,6 +120,7 @@ TEST_F(SegmentWriterTest, CountsWhatCouldNotBeWrittenAndTellsItAfterwards) {
   store_.fails_to_open = true;
   append(5, 2 * kTestSecond + 1);  // too early for another attempt
   append(6, 4 * kTestSecond);      // the attempt fails
+  writer_->flush(4 * kTestSecond);
   EXPECT_EQ(lost(LossCause::kWriteFailed), 15U);
   EXPECT_NE(writer_->failure(), "");
   ASSERT_EQ(messages_.size(), 1U) << "one message a failure, not one a pass";

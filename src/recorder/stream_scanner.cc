@@ -131,6 +131,7 @@ bool StreamScanner::scan(std::span<const std::uint8_t> frames) {
         break;
       case format::FrameTag::kEvent:
         if (!scan_event(in)) return false;
+        ++events_;
         is_definition = false;
         break;
       default:

@@ -23,6 +23,8 @@ class StreamScanner {
   std::vector<std::uint8_t> continuation() const;
 
   std::uint64_t base_ns() const { return base_ns_; }
+  // Whole ones so far.
+  std::uint64_t events() const { return events_; }
 
  private:
   class Cursor;
@@ -32,6 +34,7 @@ class StreamScanner {
   std::vector<std::uint8_t> definitions_;
   std::unordered_map<std::uint16_t, std::vector<std::uint8_t>> types_;  // id -> wire types
   std::uint64_t base_ns_ = 0;
+  std::uint64_t events_ = 0;
 };
 
 }  // namespace dial9::internal

@@ -56,7 +56,9 @@ struct alignas(64) ChunkProducerLine {
   std::uint32_t sequence;  // bumped at each take: tells one use of a chunk from the next
 };
 struct alignas(64) ChunkCollectorLine {
-  std::uint64_t drained;  // count << 32 | bytes that are in a segment already
+  std::uint64_t drained;          // count << 32 | bytes that are in a segment already
+  std::uint64_t staged_to;        // the same, once `staged_position` is confirmed (journal.h)
+  std::uint64_t staged_position;  // 0: nothing staged
   std::uint32_t next_free;
 };
 struct ChunkControl {
