@@ -24,6 +24,27 @@ void close_epoch() noexcept;
 // A new epoch if recording is on, nothing else: makes threads take over a new clock line.
 void renew_epoch() noexcept;
 
+// The arena that is current, and a hold on it: it stays mapped while this lives, on its creator's
+// stack. Async-signal-safe.
+class ArenaHold {
+ public:
+  explicit ArenaHold(std::uint32_t tid) noexcept;
+  ~ArenaHold();
+  ArenaHold(const ArenaHold&) = delete;
+  ArenaHold& operator=(const ArenaHold&) = delete;
+  Arena* get() const noexcept { return arena_; }
+
+ private:
+  std::uint32_t& users_;
+  Arena* arena_;
+};
+
+// The calling thread's id, asked for once.
+std::uint32_t this_tid() noexcept;
+
+// The buffer writes into `chunk` from now on, which was just taken from `arena`.
+void adopt_chunk(ThreadBuffer& buffer, Arena& arena, std::uint32_t chunk) noexcept;
+
 // After null was stored (sequentially consistent) into g_arena: true if no thread can still be
 // using the arena that was there but through a chunk of its own.
 bool arena_is_unreferenced() noexcept;

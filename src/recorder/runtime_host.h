@@ -28,6 +28,9 @@ void runtime_set_sched_wait_sample_rate(std::uint32_t rate) noexcept;
 // The name of the first runtime that is registered without one of its own (DIAL9_RUNTIME_NAME).
 void runtime_set_default_name(const std::string& name) noexcept;
 
+// Called on each thread that becomes a worker of a runtime from now on, in no lock. One hook.
+void set_worker_hook(void (*hook)()) noexcept;
+
 // At stop: closes the kernel files. They are opened again when a worker parks while recording.
 void runtime_release() noexcept;
 

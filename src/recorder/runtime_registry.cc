@@ -24,6 +24,7 @@ namespace {
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
 pthread_key_t g_exit_key;
 bool g_has_exit_key = false;
+constinit std::atomic<void (*)()> g_worker_hook{nullptr};
 
 Runtime* runtime_of(runtime::RuntimeId id) noexcept {
   const std::uint32_t count = g_registry.runtime_count.load(std::memory_order_acquire);
@@ -262,12 +263,19 @@ std::uint32_t own_tid() noexcept {
   Binding* binding = find_or_bind(t, id);
   if (binding == nullptr) return nullptr;
   if (binding->worker == kNoWorker) {
-    std::lock_guard lock(g_registry.mutex);
-    binding->worker = take_worker_id(id);
+    {
+      std::lock_guard lock(g_registry.mutex);
+      binding->worker = take_worker_id(id);
+    }
+    if (const auto hook = g_worker_hook.load(std::memory_order_acquire)) hook();
   }
   t.record->worker.store(binding->worker, std::memory_order_relaxed);
   t.binding = binding;
   return binding;
+}
+
+void set_worker_hook(void (*hook)()) noexcept {
+  g_worker_hook.store(hook, std::memory_order_release);
 }
 
 std::uint64_t runtime_metadata_version() noexcept {

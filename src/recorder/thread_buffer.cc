@@ -47,30 +47,6 @@ struct alignas(64) ArenaUsers {
 };
 constinit ArenaUsers g_arena_users[16] = {};
 
-// The arena, and a hold on it.
-class ArenaHold {
- public:
-  explicit ArenaHold(std::uint32_t tid) noexcept : users_(g_arena_users[tid % 16].count) {
-    // Sequentially consistent, as is the store of null in the recorder's stop: either that sees the
-    // hold, or this sees null.
-    __atomic_fetch_add(&users_, 1, __ATOMIC_SEQ_CST);
-    arena_ = __atomic_load_n(&g_arena, __ATOMIC_SEQ_CST);
-  }
-  ~ArenaHold() { __atomic_fetch_sub(&users_, 1, __ATOMIC_RELEASE); }
-  ArenaHold(const ArenaHold&) = delete;
-  ArenaHold& operator=(const ArenaHold&) = delete;
-  Arena* get() const noexcept { return arena_; }
-
- private:
-  std::uint32_t& users_;
-  Arena* arena_;
-};
-
-std::uint32_t this_tid() noexcept {
-  if (t_buffer.tid == 0) t_buffer.tid = static_cast<std::uint32_t>(::syscall(SYS_gettid));
-  return t_buffer.tid;
-}
-
 std::uint32_t next_epoch() noexcept {
   std::uint32_t epoch = 0;
   do {
@@ -159,17 +135,36 @@ bool next_chunk(ThreadBuffer& buffer) noexcept {
     count_loss(cause);
     return false;
   }
-  buffer.control = &arena->control(chunk);
-  buffer.tables = &arena->tables(chunk);
-  buffer.begin = arena->stream(chunk);
-  buffer.end = buffer.begin + kChunkStreamBytes;
-  buffer.cursor = buffer.begin + 5;  // behind the stream header
-  buffer.base_ns = 0;
-  buffer.event_count = 0;
+  adopt_chunk(buffer, *arena, chunk);
   return true;
 }
 
 }  // namespace
+
+ArenaHold::ArenaHold(std::uint32_t tid) noexcept : users_(g_arena_users[tid % 16].count) {
+  // Sequentially consistent, as is the store of null in the recorder's stop: either that sees the
+  // hold, or this sees null.
+  __atomic_fetch_add(&users_, 1, __ATOMIC_SEQ_CST);
+  arena_ = __atomic_load_n(&g_arena, __ATOMIC_SEQ_CST);
+}
+
+ArenaHold::~ArenaHold() { __atomic_fetch_sub(&users_, 1, __ATOMIC_RELEASE); }
+
+std::uint32_t this_tid() noexcept {
+  if (t_buffer.tid == 0) t_buffer.tid = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  return t_buffer.tid;
+}
+
+void adopt_chunk(ThreadBuffer& buffer, Arena& arena, std::uint32_t chunk) noexcept {
+  buffer.arena_serial = arena.serial();
+  buffer.control = &arena.control(chunk);
+  buffer.tables = &arena.tables(chunk);
+  buffer.begin = arena.stream(chunk);
+  buffer.end = buffer.begin + kChunkStreamBytes;
+  buffer.cursor = buffer.begin + 5;  // behind the stream header
+  buffer.base_ns = 0;
+  buffer.event_count = 0;
+}
 
 void open_epoch() noexcept { __atomic_store_n(&g_epoch, next_epoch(), __ATOMIC_RELEASE); }
 void close_epoch() noexcept { __atomic_store_n(&g_epoch, 0, __ATOMIC_SEQ_CST); }
