@@ -305,6 +305,13 @@ ChunkLook ArenaReader::look(std::uint32_t index, std::uint64_t confirmed, ChunkV
   return ChunkLook::kRead;
 }
 
+std::optional<FreeChunk> ArenaReader::free_chunk(std::uint32_t index) const {
+  ChunkControl control{};
+  if (!load_control(index, &control) || control.producer.state != kChunkFree) return std::nullopt;
+  return FreeChunk{control.producer.sequence, control.producer.owner_tid,
+                   control.producer.opened_ns};
+}
+
 ChunkLook ArenaReader::read(std::uint32_t index, ChunkView* view) const {
   JournalPage journal{};
   (void)load_journal(&journal);

@@ -82,6 +82,13 @@ enum class ChunkLook : std::uint8_t {
   kUnreadable,  // nothing of it could be used: `problem`
 };
 
+// A chunk that is free now, and the last use it had.
+struct FreeChunk {
+  std::uint32_t sequence = 0;  // 0: never used
+  std::uint32_t tid = 0;
+  std::uint64_t opened_ns = 0;
+};
+
 // Not thread-safe. Reads by system calls; the other process isn't stopped and notices nothing.
 class ArenaReader {
  public:
@@ -111,6 +118,8 @@ class ArenaReader {
   // Looks at one chunk, `index` < chunk_count(). `view` is reused: its buffers keep their memory.
   // Cost: a decode of the chunk's bytes.
   ChunkLook read(std::uint32_t index, ChunkView* view) const;
+  // Nothing if the chunk isn't free, or can't be read.
+  std::optional<FreeChunk> free_chunk(std::uint32_t index) const;
 
  private:
   explicit ArenaReader(std::unique_ptr<ArenaBytes> bytes) : bytes_(std::move(bytes)) {}
