@@ -55,7 +55,8 @@ struct RecorderOptions {
   ClockChoice clock = ClockChoice::kAuto;
   // Record nothing until enable().
   bool starts_disabled = false;
-  // Remove the directories of dead processes (whose lock is free) beyond the budget.
+  // What dead processes (whose lock is free) left in the directory: recover it at the start, and
+  // remove it beyond the budget. False: leave it alone.
   bool removes_dead_runs = true;
   std::string service_name;  // empty: the program's name
   // Into every segment's metadata, after the recorder's own keys.
@@ -100,6 +101,9 @@ struct RecorderStatus {
   std::uint64_t last_event_age_ns = not_known;
   std::uint64_t chunks_in_use = 0;
   std::uint64_t chunks_total = 0;
+  // Of earlier processes in this directory that were killed: made into segments by this one.
+  std::uint64_t runs_recovered = 0;
+  std::uint64_t events_recovered = 0;
   std::uint64_t source_failures = 0;  // callbacks that threw or took over a tenth of their period
 };
 

@@ -135,6 +135,23 @@ Result<ArenaReader> ArenaReader::open(const std::string& path) {
   return open_fd(std::move(fd), path);
 }
 
+Result<void> ArenaReader::mark_recovered(const std::string& path,
+                                         const JournalRecovery& mark) const {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd) return os_error(errno, "mark as recovered", path);
+  // The index first: the state makes it count.
+  const std::uint64_t at = journal_offset_ + offsetof(JournalPage, recovery);
+  constexpr std::uint64_t kState = offsetof(JournalRecovery, state);
+  constexpr std::uint64_t kIndex = offsetof(JournalRecovery, index);
+  if (::pwrite(fd.get(), &mark.index, sizeof mark.index, static_cast<off_t>(at + kIndex)) !=
+          sizeof mark.index ||
+      ::pwrite(fd.get(), &mark.state, sizeof mark.state, static_cast<off_t>(at + kState)) !=
+          sizeof mark.state) {
+    return os_error(errno, "mark as recovered", path);
+  }
+  return {};
+}
+
 Result<ArenaReader> ArenaReader::open_process(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/maps";
   std::ifstream maps(path);

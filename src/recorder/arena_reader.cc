@@ -254,6 +254,30 @@ JournalRecovery ArenaReader::recovery() const {
   return load_journal(&journal) ? journal.recovery : JournalRecovery{kNotRecovered, 0};
 }
 
+std::vector<std::uint32_t> ArenaReader::used_chunks() const {
+  constexpr std::uint32_t kBatch = 256;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> found;
+  std::vector<ChunkControl> controls(kBatch);
+  for (std::uint32_t from = 0; from < chunk_count(); from += kBatch) {
+    const std::uint32_t count = std::min(kBatch, chunk_count() - from);
+    const std::uint64_t at = control_offset_ + sizeof(ChunkControl) * std::uint64_t{from};
+    if (!bytes_->read(
+            at, {reinterpret_cast<std::uint8_t*>(controls.data()), sizeof(ChunkControl) * count})) {
+      break;  // the file was cut before them
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const ChunkProducerLine& line = controls[i].producer;
+      if (line.state != kChunkFree && line.committed != 0)
+        found.emplace_back(line.opened_ns, from + i);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::uint32_t> out;
+  out.reserve(found.size());
+  for (const auto& [opened_ns, index] : found) out.push_back(index);
+  return out;
+}
+
 ChunkLook ArenaReader::look(std::uint32_t index, std::uint64_t confirmed, ChunkView* view) const {
   const std::uint64_t control_at = control_offset_ + sizeof(ChunkControl) * std::uint64_t{index};
   ChunkControl control{};

@@ -115,6 +115,11 @@ class ArenaReader {
   std::vector<std::uint8_t> prologue() const;
   JournalRecovery recovery() const;
 
+  // Marks the file of a dead process (the same one, again by its name), for a recovery.
+  Result<void> mark_recovered(const std::string& path, const JournalRecovery& mark) const;
+
+  // Chunks that are open or closed and hold something, by the time they were opened.
+  std::vector<std::uint32_t> used_chunks() const;
   // Looks at one chunk, `index` < chunk_count(). `view` is reused: its buffers keep their memory.
   // Cost: a decode of the chunk's bytes.
   ChunkLook read(std::uint32_t index, ChunkView* view) const;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -17,11 +18,31 @@ namespace dial9::internal {
 
 DiskStore::DiskStore(RunDirectory& run, const DiskStoreOptions& options)
     : run_(run), options_(options) {
+  look_for_dead_runs();
+}
+
+void DiskStore::look_for_dead_runs() {
   if (options_.removes_dead_runs) {
     const std::vector<LeftFile> left = find_dead_runs(run_.root(), run_.boot_id());
     left_.assign(left.begin(), left.end());
   }
   rescan();
+}
+
+bool DiskStore::make_room(std::uint64_t bytes, const std::string& spared_run) {
+  const std::uint64_t active = std::max(active_bytes_, reserved_bytes_);
+  const auto has_room = [&] { return held_bytes_ + active + bytes <= options_.budget_bytes; };
+  for (auto at = left_.begin(); !has_room() && at != left_.end();) {
+    if (at->path.starts_with(spared_run + "/")) {
+      ++at;
+      continue;
+    }
+    held_bytes_ -= at->bytes;
+    remove_left_file(*at);
+    at = left_.erase(at);
+    ++evicted_;
+  }
+  return has_room();
 }
 
 DiskStore::~DiskStore() { set_fork_fd(ForkFd::kSegment, -1); }
@@ -73,6 +94,7 @@ Result<void> DiskStore::open(std::uint64_t index, std::uint64_t reserve_bytes) {
   rescan();
   while (held_bytes_ + reserve_bytes > options_.budget_bytes && evict_oldest()) {
   }
+  reserved_bytes_ = reserve_bytes;
   active_index_ = index;
   active_bytes_ = 0;
   const std::string path = active_path();

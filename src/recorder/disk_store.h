@@ -35,6 +35,12 @@ class DiskStore : public SegmentStore {
   std::uint64_t evicted() const override { return evicted_; }
   std::vector<SegmentBytes> sealed_segments() const override { return {}; }
 
+  // Again, after they were recovered.
+  void look_for_dead_runs();
+  // Makes room for so many bytes more in the budget, besides the active segment's, by removing the
+  // oldest files of dead runs other than `spared_run`. False: there is none.
+  bool make_room(std::uint64_t bytes, const std::string& spared_run);
+
  private:
   struct Sealed {
     std::string path;
@@ -51,6 +57,7 @@ class DiskStore : public SegmentStore {
   std::map<std::uint64_t, Sealed> sealed_;  // of this run, by index
   std::uint64_t held_bytes_ = 0;            // left_, sealed_ and the fixed part
   UniqueFd active_;
+  std::uint64_t reserved_bytes_ = 0;  // for the active segment
   std::uint64_t active_index_ = 0;
   std::uint64_t active_bytes_ = 0;
   std::uint64_t evicted_ = 0;

@@ -6,7 +6,7 @@
 
 namespace dial9::internal {
 namespace {
-constinit int g_fork_fds[2] = {-1, -1};
+constinit int g_fork_fds[4] = {-1, -1, -1, -1};
 }
 
 void set_fork_fd(ForkFd which, int fd) noexcept {

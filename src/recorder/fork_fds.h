@@ -6,7 +6,7 @@
 
 namespace dial9::internal {
 
-enum class ForkFd { kLock, kSegment };
+enum class ForkFd { kLock, kSegment, kRecoveryLock, kRecoveryFile };
 
 // Notes (or with -1 forgets) the descriptor. Whoever closes it forgets it first.
 void set_fork_fd(ForkFd which, int fd) noexcept;

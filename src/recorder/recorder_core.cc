@@ -33,6 +33,8 @@ constexpr std::uint64_t kMinSegmentBytes = 64 << 10;
 constexpr std::uint64_t kMaxDefaultSegmentBytes = std::uint64_t{100} << 20;
 constexpr std::uint64_t kMinArenaBytes = std::uint64_t{kMinChunks} * kChunkBytes;
 constexpr int kCollectorNice = 10;
+// Between two pieces of a recovery.
+constexpr std::uint64_t kRecoveryPauseNs = 2'000'000;
 // How long stop() lets threads finish the record call that they are in.
 constexpr auto kQuiesce = std::chrono::milliseconds(1);
 
@@ -172,9 +174,14 @@ Status RecorderCore::prepare() {
   make_clock();
   if (run_) {
     const bool has_file = degraded_.empty();
-    store_ = std::make_unique<DiskStore>(
+    auto store = std::make_unique<DiskStore>(
         *run_, DiskStoreOptions{options_.budget_bytes, has_file ? arena_->header().total_bytes : 0,
                                 options_.removes_dead_runs});
+    if (options_.removes_dead_runs) {
+      siblings_ = std::make_unique<SiblingRecovery>(
+          *run_, *store, [this](const std::string& text) { message(text); });
+    }
+    store_ = std::move(store);
   } else {
     store_ = std::make_unique<MemoryStore>(options_.budget_bytes);
   }
@@ -225,7 +232,7 @@ void RecorderCore::run() {
     bool is_sealed = true;
     try {
       if (rotates) is_sealed = collector_->seal_all();
-      sleep_ns = collector_->step();
+      sleep_ns = step();
     } catch (const std::exception& e) {
       // Out of memory, or a user's message callback that throws: this pass is over, the next comes.
       is_sealed = false;
@@ -246,6 +253,15 @@ void RecorderCore::run() {
   lock.lock();
   is_finished_ = true;
   done_.notify_all();
+}
+
+std::uint64_t RecorderCore::step() {
+  const std::uint64_t sleep_ns = collector_->step();
+  if (siblings_ == nullptr) return sleep_ns;
+  // While the host needs the collector, the dead wait.
+  const bool is_tight = arena_->free_chunks() < arena_->chunk_count() / 2;
+  const bool has_more = is_tight || siblings_->step();
+  return has_more ? std::min(sleep_ns, kRecoveryPauseNs) : sleep_ns;
 }
 
 // The last drain and seal; epoch is closed.
@@ -372,6 +388,7 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
     set_fork_fd(ForkFd::kLock, -1);
     if (run_) {
       ::unlink((run_->path() + "/" + kArenaName).c_str());
+      if (siblings_ != nullptr) siblings_->leave();
       store_.reset();
       run_->remove_if_empty();
       run_.reset();
@@ -432,6 +449,10 @@ RecorderStatus RecorderCore::status() const {
   status.chunks_total = arena_->chunk_count();
   status.chunks_in_use = arena_->chunk_count() - arena_->free_chunks();
   status.source_failures = source_failures();
+  if (siblings_ != nullptr) {
+    status.runs_recovered = siblings_->runs();
+    status.events_recovered = siblings_->events();
+  }
   return status;
 }
 

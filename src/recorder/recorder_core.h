@@ -18,6 +18,7 @@
 #include "recorder/run_directory.h"
 #include "recorder/segment_store.h"
 #include "recorder/segment_writer.h"
+#include "recorder/sibling_recovery.h"
 
 namespace dial9::internal {
 
@@ -48,7 +49,7 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   Status dump(const std::string& path) const;
 
   // Without a thread: one pass by hand.
-  std::uint64_t step() { return collector_->step(); }
+  std::uint64_t step();
   Arena& arena() { return *arena_; }
 
  private:
@@ -76,6 +77,7 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   std::unique_ptr<SegmentStore> store_;
   std::unique_ptr<SegmentWriter> writer_;
   std::unique_ptr<Collector> collector_;
+  std::unique_ptr<SiblingRecovery> siblings_;  // null: there is nothing of dead runs to recover
   std::thread thread_;
 
   mutable std::mutex mutex_;      // guards all below

@@ -88,7 +88,8 @@ bool parse_segment_name(const std::string& name, std::uint64_t* index, bool* is_
   const std::string rest = name.substr(dot);
   *index = std::strtoull(name.c_str() + 6, nullptr, 10);
   *is_active = rest == ".bin.active";
-  return *is_active || rest == ".bin" || rest == ".bin.gz" || rest == ".bin.gz.partial";
+  return *is_active || rest == ".bin" || rest == ".bin.gz" || rest == ".bin.gz.partial" ||
+         rest == std::string(".bin") + kRecoveringSuffix;
 }
 
 RunDirectory::RunDirectory(std::string root, std::string boot_id)
@@ -138,6 +139,37 @@ Result<void> RunDirectory::recreate() {
 }
 
 void RunDirectory::remove_if_empty() { remove_run_if_empty(path_); }
+
+Result<UniqueFd> lock_dead_run(const std::string& path) {
+  const std::string boot_id = fs::path(path).filename().string();
+  const std::string lock_path = path + "/" + kLockName;
+  struct stat there{};
+  if (::lstat(lock_path.c_str(), &there) != 0 && errno == ENOENT && is_boot_id(boot_id) &&
+      !is_dead_run(path, boot_id)) {
+    return make_error(ErrorCode::kAlreadyExists,
+                      "'" + path + "' has no lock, and a process has the id in its name");
+  }
+  UniqueFd fd(
+      ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+  if (!fd) return os_error(errno, "open the lock", lock_path);
+  // Others that look whether the run is dead hold the lock for a moment.
+  int rc = -1;
+  for (int attempt = 0; attempt < 4 && rc != 0; ++attempt) {
+    if (attempt != 0) ::usleep(500);
+    rc = ::flock(fd.get(), LOCK_EX | LOCK_NB);
+    if (rc != 0 && errno != EWOULDBLOCK) return os_error(errno, "lock", lock_path);
+  }
+  if (rc != 0) {
+    return make_error(ErrorCode::kAlreadyExists,
+                      "'" + path + "' is in use by " + holder_of(fd.get()));
+  }
+  struct stat held{};
+  if (::fstat(fd.get(), &held) != 0 || ::lstat(lock_path.c_str(), &there) != 0 ||
+      held.st_ino != there.st_ino || held.st_dev != there.st_dev) {
+    return make_error(ErrorCode::kNotFound, "'" + path + "' was removed meanwhile");
+  }
+  return fd;
+}
 
 std::vector<LeftFile> find_dead_runs(const std::string& root, const std::string& own_boot_id) {
   std::vector<LeftFile> files;

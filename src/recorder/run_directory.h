@@ -15,6 +15,8 @@ namespace dial9::internal {
 
 inline constexpr char kLockName[] = ".lock";
 inline constexpr char kArenaName[] = "thread-buffers.d9";
+// Behind the name of a segment that a recovery is making.
+inline constexpr char kRecoveringSuffix[] = ".recovering";
 
 // Four random lowercase letters, '-', the process id.
 std::string make_boot_id();
@@ -46,6 +48,10 @@ class RunDirectory {
   UniqueFd lock_;
 };
 
+// Takes over the lock of the dead run at `path`. kAlreadyExists, naming the holder, if its process
+// lives, or another one recovers it.
+Result<UniqueFd> lock_dead_run(const std::string& path);
+
 // A file that a dead run left behind.
 struct LeftFile {
   std::string path;
@@ -60,7 +66,8 @@ std::vector<LeftFile> find_dead_runs(const std::string& root, const std::string&
 // Removes the file, and its run's lock and directory if that was the last one.
 void remove_left_file(const LeftFile& file);
 
-// `trace.{n}.bin` and what becomes of it (`.active`, `.gz`, `.partial`): its index. False: not one.
+// `trace.{n}.bin` and what becomes of it (`.active`, `.gz`, `.partial`, `.recovering`): its index.
+// False: not one.
 bool parse_segment_name(const std::string& name, std::uint64_t* index, bool* is_active);
 
 }  // namespace dial9::internal

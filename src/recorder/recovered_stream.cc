@@ -1,0 +1,108 @@
+// See recovered_stream.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/recovered_stream.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "format/encoder.h"
+#include "format/value.h"
+
+namespace dial9::internal {
+namespace {
+
+// What a prologue says.
+class PrologueVisitor : public format::Visitor {
+ public:
+  std::uint64_t pair_ns = 0;
+  std::uint64_t pair_realtime_ns = 0;
+  std::vector<std::pair<std::string, std::string>> entries;
+
+  bool on_event(const format::Event& event) override {
+    if (event.schema.name == "ClockSyncEvent" && event.values.size() == 1) {
+      pair_ns = event.timestamp_ns;
+      pair_realtime_ns = event.values[0].bits;
+    }
+    if (event.schema.name == "SegmentMetadataEvent" && event.values.size() == 1) {
+      entries.clear();
+      for (format::ElementCursor at(event.values[0]); at.next();) {
+        entries.emplace_back(at.key().text(), at.value().text());
+      }
+    }
+    return true;
+  }
+};
+
+void put_losses(format::Encoder& out, const std::vector<ArenaLoss>& lost, std::uint64_t pair_ns) {
+  using format::FieldType;
+  constexpr std::uint16_t kLoss = 3;
+  out.schema(kLoss, "RecorderLossEvent", true,
+             {{"cause", FieldType::kPooledString},
+              {"count", FieldType::kVarint},
+              {"first_ns", FieldType::kVarint},
+              {"last_ns", FieldType::kVarint}});
+  const auto put = [&](std::string_view cause, std::uint64_t count, std::uint64_t first_ns,
+                       std::uint64_t last_ns) {
+    out.begin(kLoss, last_ns);
+    out.pooled_string(cause);
+    out.varint(count);
+    out.varint(first_ns);
+    out.varint(last_ns);
+  };
+  for (const ArenaLoss& loss : lost) {
+    if (loss.count <= loss.told) continue;
+    // Where the time isn't known: between the last pair of clocks and the same, as a point.
+    const std::uint64_t first = loss.first_ns != 0 ? loss.first_ns : pair_ns;
+    put(loss.cause, loss.count - loss.told, first, std::max(first, loss.last_ns));
+  }
+}
+
+PrologueVisitor read_prologue(const RecoveredHead& head) {
+  PrologueVisitor known;
+  if (!head.prologue.empty()) {
+    format::Decoder decoder(known);
+    (void)decoder.feed(head.prologue);  // it was checked; what can't be read is left out
+  }
+  if (known.pair_ns == 0) {
+    known.pair_ns = head.identity.started_ns;
+    known.pair_realtime_ns = head.identity.started_realtime_ns;
+  }
+  return known;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> recovered_head(const RecoveredHead& head) {
+  PrologueVisitor known = read_prologue(head);
+  if (known.entries.empty()) known.entries = {{"boot_id", head.identity.boot_id}};
+  known.entries.emplace_back("segment.sealed_clean", "false");
+  known.entries.emplace_back("dial9.recovered",
+                             "process " + std::to_string(head.identity.pid) +
+                                 " ended without stopping its recorder; this is what its thread "
+                                 "buffers held");
+  format::Encoder out;
+  using format::FieldType;
+  constexpr std::uint16_t kClockSync = 1;
+  constexpr std::uint16_t kMetadata = 2;
+  out.schema(kClockSync, "ClockSyncEvent", true, {{"realtime_ns", FieldType::kVarint}});
+  out.schema(kMetadata, "SegmentMetadataEvent", true, {{"entries", FieldType::kStringMap}});
+  out.begin(kClockSync, known.pair_ns);
+  out.varint(known.pair_realtime_ns);
+  const std::vector<std::pair<std::string_view, std::string_view>> views(known.entries.begin(),
+                                                                         known.entries.end());
+  out.begin(kMetadata, known.pair_ns);
+  out.string_map(views);
+  put_losses(out, head.lost, known.pair_ns);
+  return out.take();
+}
+
+std::vector<std::uint8_t> damage_report(const RecoveredHead& head) {
+  format::Encoder out;
+  ArenaLoss damage;
+  damage.cause = "damaged";
+  damage.count = head.damaged_events;
+  put_losses(out, {damage}, read_prologue(head).pair_ns);
+  return out.take();
+}
+
+}  // namespace dial9::internal

@@ -1,0 +1,154 @@
+// See recovery_files.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/recovery_files.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "base/os_error.h"
+#include "recorder/recovery.h"
+#include "recorder/run_directory.h"
+
+namespace dial9::internal {
+namespace fs = std::filesystem;
+
+Result<void> rename_to_new(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  int error = errno;
+  struct stat st{};
+  // A file system that can't promise it: the run's lock keeps other recoveries away.
+  if (error == EINVAL && ::lstat(to.c_str(), &st) != 0) {
+    if (::rename(from.c_str(), to.c_str()) == 0) return {};
+    error = errno;
+  }
+  return os_error(error, "rename to", to);
+}
+
+Result<void> seal_leftover(int fd, const std::string& path, std::uint64_t bytes,
+                           std::uint64_t cut_bytes) {
+  const std::string active = path + ".active";
+  if (bytes == 0) {
+    if (::unlink(active.c_str()) == 0) return {};
+    return os_error(errno, "remove the empty segment", active);
+  }
+  if (cut_bytes != 0 && ::ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
+    return os_error(errno, "cut the segment", active);
+  }
+  return rename_to_new(active, path);
+}
+
+Result<void> OutputFile::create(const std::string& path) {
+  path_ = path;
+  bytes_ = 0;
+  ::unlink(path.c_str());
+  fd_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!fd_) return os_error(errno, "create", path);
+  return {};
+}
+
+Result<void> OutputFile::write(std::span<const std::uint8_t> bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::write(fd_.get(), bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return os_error(errno, "write", path_, "make room and recover again");
+    done += static_cast<std::size_t>(n);
+  }
+  bytes_ += done;
+  return {};
+}
+
+Result<void> OutputFile::close(bool syncs) {
+  if (syncs && ::fsync(fd_.get()) != 0) return os_error(errno, "write to the disk", path_);
+  fd_.reset();
+  return {};
+}
+
+void OutputFile::discard() {
+  fd_.reset();
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+namespace {
+
+// Anything of a run; or only what a kill leaves.
+bool holds_a_run(const fs::path& path, bool takes_sealed) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    std::uint64_t index = 0;
+    bool is_active = false;
+    const std::string name = entry.path().filename().string();
+    if (name == kArenaName) return true;
+    if (parse_segment_name(name, &index, &is_active) && (takes_sealed || is_active)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> find_runs(const std::string& directory) {
+  std::vector<std::string> runs;
+  std::error_code error;
+  fs::directory_iterator at(directory, error);
+  if (error) {
+    return os_error(error.value(), "look into", directory,
+                    "name a run's directory, or one that holds runs");
+  }
+  const bool is_run = is_boot_id(fs::path(directory).filename().string());
+  if (is_run || holds_a_run(directory, true)) return std::vector<std::string>{directory};
+  for (const auto& entry : at) {
+    std::error_code ignored;
+    if (is_boot_id(entry.path().filename().string()) && !entry.is_symlink(ignored) &&
+        entry.is_directory(ignored)) {
+      runs.push_back(entry.path().string());
+    }
+  }
+  std::sort(runs.begin(), runs.end());
+  return runs;
+}
+
+bool has_leftovers(const std::string& run) { return holds_a_run(run, false); }
+
+std::string describe(const RunReport& report) {
+  const auto file = [](const std::string& path) { return fs::path(path).filename().string(); };
+  std::string out = report.path + ": ";
+  switch (report.state) {
+    case RunState::kAlive:
+      return out + "its process lives, or another recovers it; not touched";
+    case RunState::kNothing:
+      out += "nothing to recover";
+      break;
+    case RunState::kRecovered:
+    case RunState::kNotFinished:
+      out += report.state == RunState::kRecovered ? "recovered" : "not recovered in full";
+      break;
+  }
+  if (report.is_resumed) {
+    out += ", finishing what an earlier recovery had begun";
+  } else if (!report.segment.empty()) {
+    out += ", " + std::to_string(report.events) + " events from thread buffers into " +
+           file(report.segment);
+  }
+  for (const SealedLeftover& sealed : report.sealed) {
+    out += ", sealed " + file(sealed.path);
+    if (sealed.cut_bytes != 0) {
+      out += " (cut " + std::to_string(sealed.cut_bytes) + " bytes behind its last whole event)";
+    }
+  }
+  for (const ArenaLoss& loss : report.lost) {
+    out += ", lost " + std::to_string(loss.count - loss.told) + " (" + loss.cause + ")";
+  }
+  if (report.damaged_events != 0) {
+    out += ", lost " + std::to_string(report.damaged_events) + " (damaged)";
+  }
+  for (const Error& problem : report.problems) out += "; " + problem.message;
+  return out;
+}
+
+}  // namespace dial9::internal
