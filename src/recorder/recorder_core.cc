@@ -16,6 +16,8 @@
 #include <cerrno>
 
 #include "base/os_error.h"
+#include "base/signal_shield.h"
+#include "base/stderr_line.h"
 #include "base/unique_fd.h"
 #include "recorder/disk_store.h"
 #include "recorder/fork_fds.h"
@@ -98,13 +100,14 @@ void RecorderCore::message(const std::string& text) const {
     options_.on_message(text);
     return;
   }
-  ::dprintf(STDERR_FILENO, "dial9: %s\n", text.c_str());
+  print_line(text);
 }
 
 std::shared_ptr<RecorderCore> RecorderCore::start(const RecorderOptions& options,
                                                   const CoreSeams& seams, Status* status) {
   *status = check(options);
   if (!*status) return nullptr;
+  const SignalShield shield;
   std::shared_ptr<RecorderCore> core(new RecorderCore(options, seams));
   *status = claim_process(core, options.directory.empty() ? "memory ring" : options.directory);
   if (!*status) return nullptr;
@@ -204,11 +207,15 @@ Status RecorderCore::prepare() {
 }
 
 Status RecorderCore::start_thread() {
-  // The host's signals are the host's threads' business.
-  sigset_t all;
+  // The host's signals are the host's threads' business; but a fault in a user's source is a fault
+  // of this thread, and blocked it would end the process with no turn for any handler.
+  sigset_t blocked;
   sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigfillset(&blocked);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) {
+    sigdelset(&blocked, fault);
+  }
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
   Status status;
   try {
     thread_ = std::thread([self = shared_from_this()] { self->run(); });
@@ -467,6 +474,7 @@ Status RecorderCore::dump(const std::string& path) const {
   }
   const std::vector<SegmentBytes> segments = sealed_segments();
   if (segments.empty()) return Status::failure("nothing is sealed yet; call rotate() first");
+  const SignalShield shield;
   const std::string partial = path + ".partial";
   const UniqueFd fd(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) return Status::failure(os_error(errno, "create", partial).error().message);

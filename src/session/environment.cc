@@ -157,6 +157,7 @@ void read_own(Reader& reader, EnvironmentPlan& plan) {
           "' is not understood: it must be auto, tsc or kernel; it counts as missing");
     }
   }
+  reader.flag("DIAL9_CRASH_HANDLER", &plan.handles_crashes);
   reader.flag("DIAL9_QUIET", &plan.is_quiet);
 }
 
@@ -171,8 +172,12 @@ void read_sources(Reader& reader, EnvironmentPlan& plan) {
   plan.sched_wait_sample_rate = static_cast<std::uint32_t>(rate);
   bool tracks_tasks = true;
   reader.flag("DIAL9_TASK_TRACKING_ENABLED", &tracks_tasks);
-  if (!tracks_tasks)
-    reader.unbuilt("DIAL9_TASK_TRACKING_ENABLED", "recording without task tracking");
+  if (!tracks_tasks) {
+    plan.messages.push_back(
+        "DIAL9_TASK_TRACKING_ENABLED=false has no effect: whether tasks are tracked is decided by "
+        "what a program links; link dial9::asio instead of dial9::asio_tracking, or set "
+        "DIAL9_ENABLED=false to record nothing");
+  }
   reader.text("DIAL9_RUNTIME_NAME", &plan.runtime_name);
 }
 

@@ -20,6 +20,7 @@ struct EnvironmentPlan {
   std::chrono::nanoseconds process_usage_period{0};  // 0: off
   std::uint32_t sched_wait_sample_rate = 10;
   std::string runtime_name;  // empty: none given
+  bool handles_crashes = false;
   bool is_quiet = false;
   std::vector<std::string> messages;
 };

@@ -122,6 +122,11 @@ TEST(Environment, KeepsASegmentWithinHalfOfASmallBudget) {
   EXPECT_LE(plan.options.segment_bytes, plan.options.budget_bytes / 2);
 }
 
+TEST(Environment, HandlesCrashesOnlyIfAskedTo) {
+  EXPECT_FALSE(plan_from({{"DIAL9_ENABLED", "1"}}).handles_crashes);
+  EXPECT_TRUE(plan_from({{"DIAL9_CRASH_HANDLER", "on"}}).handles_crashes);
+}
+
 TEST(Environment, TurnsTheDirectoryOffForAMemoryRing) {
   EXPECT_TRUE(plan_from({{"DIAL9_MEMORY_RING", "on"}}).options.directory.empty());
 }

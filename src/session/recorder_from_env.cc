@@ -1,10 +1,9 @@
 // recorder_from_env(): the plan of environment.h, carried out.
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
-#include <cstdio>
 #include <exception>
 
+#include "base/stderr_line.h"
+#include "dial9/crash.h"
 #include "dial9/recorder.h"
 #include "dial9/runtime.h"
 #include "dial9/source.h"
@@ -30,10 +29,14 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
     result.recorder = std::move(recorder);
     result.status = std::move(status);
     if (!result.status) result.messages.push_back("not recording: " + result.status.message());
+    if (result.status && plan.handles_crashes) {
+      const Status installed = install_crash_handler();
+      if (!installed) result.messages.push_back(installed.message());
+    }
   }
   if (!plan.is_quiet) {
     for (const std::string& message : result.messages) {
-      ::dprintf(STDERR_FILENO, "dial9: %s\n", message.c_str());
+      print_line(message);
     }
   }
   return result;

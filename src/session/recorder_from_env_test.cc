@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -48,6 +51,33 @@ TEST_F(FromEnvironment, StartsInTheDirectoryThatItNames) {
   EXPECT_NE(second.status.message().find(directory_), std::string::npos) << "it names the first";
   EXPECT_TRUE(env.recorder.stop().is_complete);
   remove_source("process_usage");
+}
+
+// In a child: a handler stays installed.
+bool is_installed_with(const char* value) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGSEGV, SIG_DFL);
+    ::setenv("DIAL9_ENABLED", "true", 1);
+    if (value != nullptr) ::setenv("DIAL9_CRASH_HANDLER", value, 1);
+    EnvRecorder env = recorder_from_env();
+    struct sigaction now{};
+    ::sigaction(SIGSEGV, nullptr, &now);
+    ::_exit(!env.status ? 2 : now.sa_handler != SIG_DFL ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2) << status;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
+TEST_F(FromEnvironment, HandlesCrashesOnlyIfAskedTo) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "TSan can't start threads after a fork";
+#endif
+  EXPECT_FALSE(is_installed_with(nullptr));
+  EXPECT_FALSE(is_installed_with("false"));
+  EXPECT_TRUE(is_installed_with("true"));
 }
 
 }  // namespace
