@@ -18,8 +18,13 @@ std::string hex_byte(std::uint8_t byte) {
   return {'0', 'x', digits[byte >> 4], digits[byte & 15]};
 }
 
+// Of a limit, for a message: as MiB, or as bytes where it is less.
+std::string size_text(std::uint64_t bytes) {
+  return bytes < 1 << 20 ? std::to_string(bytes) + " bytes" : std::to_string(bytes >> 20) + " MiB";
+}
+
 // What went wrong, in words; `byte` is the offending one.
-std::string describe(Parse failure, std::uint8_t byte) {
+std::string describe(Parse failure, std::uint8_t byte, const DecodeLimits& limits) {
   switch (failure) {
     case Parse::kBadHeader:
       return "not a trace: it doesn't start with 'TRC' and a zero byte";
@@ -46,6 +51,10 @@ std::string describe(Parse failure, std::uint8_t byte) {
       return "a reference to a stack that was not defined before it";
     case Parse::kTimeOverflow:
       return "a timestamp of more than 64 bits";
+    case Parse::kFrameTooLarge:
+      return "a frame of more than " + size_text(limits.frame_bytes) + ", which is not read";
+    case Parse::kHoldsTooMuch:
+      return "definitions that take more than " + size_text(limits.held_bytes) + " of memory";
     case Parse::kCancelled:
       return "cancelled by the reader";
     case Parse::kDone:
@@ -62,6 +71,9 @@ ErrorCode code_of(Parse failure) {
     case Parse::kUnknownType:
     case Parse::kTooDeep:
       return ErrorCode::kUnsupported;
+    case Parse::kFrameTooLarge:
+    case Parse::kHoldsTooMuch:
+      return ErrorCode::kLimit;
     case Parse::kCancelled:
       return ErrorCode::kCancelled;
     case Parse::kNeedsMore:
@@ -93,7 +105,8 @@ std::optional<std::string_view> Schema::annotation(std::size_t field_index,
 }
 
 struct Decoder::State {
-  explicit State(Visitor& the_visitor) : visitor(the_visitor), parser(the_visitor) {}
+  State(Visitor& the_visitor, DecodeLimits limits)
+      : visitor(the_visitor), parser(the_visitor, limits) {}
 
   Visitor& visitor;
   FrameParser parser;
@@ -105,6 +118,10 @@ struct Decoder::State {
   Result<void> outcome;  // once ended
 
   Result<void> feed(std::span<const std::uint8_t> bytes);
+  // The carried frame lacks so many bytes at least. One byte over the limit is enough to refuse it.
+  void want(std::uint64_t missing) {
+    wanted = std::min(carry.size() + missing, parser.limits().frame_bytes + 1);
+  }
   // Completes the carried frame from `bytes`; returns how many of them it took. Where the frame
   // isn't complete yet, that is all of them.
   std::size_t complete_carried(std::span<const std::uint8_t> bytes);
@@ -131,10 +148,11 @@ Result<void> Decoder::State::fail(Parse failure, const Input& in, const std::uin
   const auto into_frame = static_cast<std::uint64_t>(in.culprit - frame);
   if (failure == Parse::kCancelled) {
     consumed += into_frame;  // the event that said so was delivered
-    return end(std::unexpected(error(code_of(failure), describe(failure, 0), consumed)));
+    return end(
+        std::unexpected(error(code_of(failure), describe(failure, 0, parser.limits()), consumed)));
   }
-  return end(std::unexpected(
-      error(code_of(failure), describe(failure, *in.culprit), consumed + into_frame)));
+  return end(std::unexpected(error(
+      code_of(failure), describe(failure, *in.culprit, parser.limits()), consumed + into_frame)));
 }
 
 std::size_t Decoder::State::complete_carried(std::span<const std::uint8_t> bytes) {
@@ -153,7 +171,7 @@ std::size_t Decoder::State::complete_carried(std::span<const std::uint8_t> bytes
     Input in{carry.data(), carry.data() + carry.size()};
     const Parse result = parser.parse(in, consumed);
     if (result == Parse::kNeedsMore) {
-      wanted = carry.size() + in.missing;
+      want(in.missing);
       continue;
     }
     if (result != Parse::kDone) {
@@ -191,7 +209,7 @@ Result<void> Decoder::State::feed(std::span<const std::uint8_t> bytes) {
       consumed += static_cast<std::uint64_t>(in.p - frame);
     } else if (result == Parse::kNeedsMore) {
       carry.assign(in.p, in.end);
-      wanted = carry.size() + in.missing;
+      want(in.missing);
       return {};
     } else {
       return fail(result, in, frame);
@@ -200,7 +218,8 @@ Result<void> Decoder::State::feed(std::span<const std::uint8_t> bytes) {
   return {};
 }
 
-Decoder::Decoder(Visitor& visitor) : state_(std::make_unique<State>(visitor)) {}
+Decoder::Decoder(Visitor& visitor, DecodeLimits limits)
+    : state_(std::make_unique<State>(visitor, limits)) {}
 Decoder::~Decoder() = default;
 
 Result<void> Decoder::feed(std::span<const std::uint8_t> bytes) { return state_->feed(bytes); }

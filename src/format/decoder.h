@@ -1,8 +1,8 @@
 // The one decoder: a streaming visitor over trace bytes. Feed it chunks of any size; it hands out
 // views into its input without copying (a frame that straddles two chunks is joined in a carry
 // buffer). It never reads outside its input, never allocates more than a small multiple of the
-// bytes it was given (plus a fixed 512 KiB at most), and never loops without consuming. Gzip is
-// undone by gunzip.h before this.
+// bytes it was given (plus a fixed 512 KiB at most) nor more than its limits, and never loops
+// without consuming. Gzip is undone by gunzip.h before this.
 // Spec: docs/spec/trace_format.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -114,13 +114,22 @@ struct DecodeStats {
   bool operator==(const DecodeStats&) const = default;
 };
 
+// What an input may make a decoder hold, however long it is: a small gzip file inflates to
+// gigabytes.
+struct DecodeLimits {
+  std::uint64_t frame_bytes = std::uint64_t{64} << 20;  // of one frame
+  // Of the pools of one stream and all schemas, as they lie in memory, with overhead.
+  std::uint64_t held_bytes = std::uint64_t{512} << 20;
+};
+
 // Not thread-safe; one Decoder an input. No thread, file, clock or exception. Memory: the schemas,
-// the pools of the current stream, and the longest frame that straddled two chunks.
+// the pools of the current stream, and the longest frame that straddled two chunks; bounded by
+// DecodeLimits.
 // Cost: bench/decode `decode_events`; about 25 ns an event of four fields.
 class Decoder {
  public:
   // `visitor` outlives the decoder.
-  explicit Decoder(Visitor& visitor);
+  explicit Decoder(Visitor& visitor, DecodeLimits limits = {});
   ~Decoder();
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
@@ -128,8 +137,9 @@ class Decoder {
   // Decodes as many whole frames as `bytes` completes; the input is this and all chunks before.
   // Errors: kCorrupt (not a trace, a frame or reference that breaks the format) and kUnsupported
   // (another version, an unknown frame or field type, nesting over 64), both with the offset of the
-  // offending byte and, in the message, what was kept; kCancelled if the visitor said so. After an
-  // error every further call returns the same one; what was visited before stands.
+  // offending byte and, in the message, what was kept; kLimit (DecodeLimits), with the offset of
+  // the frame; kCancelled if the visitor said so. After an error every further call returns the
+  // same one; what was visited before stands.
   Result<void> feed(std::span<const std::uint8_t> bytes);
 
   // The end of the input. Errors: kTruncated with the offset of the unfinished frame if one is

@@ -40,11 +40,26 @@ inline const std::uint8_t* take_varint_unchecked(const std::uint8_t* p, std::uin
 
 Parse FrameParser::parse(Input& in, std::uint64_t offset) {
   const std::uint8_t* const start = in.p;
-  const Parse result = parse_frame(in, offset);
-  if (result != Parse::kDone) {
-    in.p = start;
+  const std::uint8_t* const end = in.end;
+  // A frame sees no more than it may have, so that chunks of any size give the same result.
+  const bool is_longer = in.available() > limits_.frame_bytes;
+  if (is_longer) {
+    in.end = start + limits_.frame_bytes;
   }
+  Parse result = parse_frame(in, offset);
+  in.end = end;
+  if (result == Parse::kDone) {
+    return result;
+  }
+  if (result == Parse::kNeedsMore && is_longer) {
+    result = in.fail(Parse::kFrameTooLarge, start);
+  }
+  in.p = start;
   return result;
+}
+
+std::uint64_t FrameParser::held_bytes() const {
+  return strings_.bytes() + stacks_.bytes() + schemas_.bytes();
 }
 
 Parse FrameParser::parse_frame(Input& in, std::uint64_t offset) {
@@ -54,21 +69,34 @@ Parse FrameParser::parse_frame(Input& in, std::uint64_t offset) {
   if (streams_ == 0 || *in.p == kMagic[0]) {
     return parse_header(in, offset);
   }
-  switch (static_cast<FrameTag>(*in.p)) {
-    case FrameTag::kEvent:
-      return parse_event(in, offset);
+  const auto tag = static_cast<FrameTag>(*in.p);
+  if (tag == FrameTag::kEvent) {
+    return parse_event(in, offset);
+  }
+  if (tag == FrameTag::kTimestampReset) {
+    return parse_reset(in);
+  }
+  const std::uint8_t* const start = in.p;
+  const Parse result = parse_definitions(in, tag);
+  if (result == Parse::kDone && held_bytes() > limits_.held_bytes) {
+    return in.fail(Parse::kHoldsTooMuch, start);
+  }
+  return result;
+}
+
+Parse FrameParser::parse_definitions(Input& in, FrameTag tag) {
+  switch (tag) {
     case FrameTag::kSchema:
       return parse_schema(in);
     case FrameTag::kStringPool:
       return parse_strings(in);
     case FrameTag::kStackPool:
       return parse_stacks(in);
-    case FrameTag::kTimestampReset:
-      return parse_reset(in);
     case FrameTag::kSchemaAnnotations:
       return parse_annotations(in);
+    default:
+      return in.fail(Parse::kUnknownFrame, in.p);
   }
-  return in.fail(Parse::kUnknownFrame, in.p);
 }
 
 Parse FrameParser::parse_header(Input& in, std::uint64_t offset) {
@@ -338,7 +366,7 @@ Parse FrameParser::parse_annotations(Input& in) {
   for (std::uint16_t i = 0; i < count; ++i) {
     take_annotation(entries, annotation);
     is_changed |=
-        SchemaTable::annotate(*type, annotation.field_index, annotation.key, annotation.value);
+        schemas_.annotate(*type, annotation.field_index, annotation.key, annotation.value);
   }
   if (is_changed) {
     visitor_.on_schema(type->schema);

@@ -16,7 +16,7 @@ namespace dial9::format {
 
 class FrameParser {
  public:
-  explicit FrameParser(Visitor& visitor) : visitor_(visitor) {}
+  FrameParser(Visitor& visitor, DecodeLimits limits) : visitor_(visitor), limits_(limits) {}
 
   // Takes the frame that starts at `in.p`, or leaves `in.p` where it is unless kDone. `offset`: of
   // the frame in the whole input.
@@ -26,10 +26,12 @@ class FrameParser {
   const StackPool& stacks() const { return stacks_; }
   std::uint64_t events() const { return events_; }
   std::uint64_t streams() const { return streams_; }
+  const DecodeLimits& limits() const { return limits_; }
 
  private:
   Parse parse_header(Input& in, std::uint64_t offset);
   Parse parse_frame(Input& in, std::uint64_t offset);
+  Parse parse_definitions(Input& in, FrameTag tag);
   Parse parse_schema(Input& in);
   Parse parse_event(Input& in, std::uint64_t offset);
   Parse parse_fields(Input& in, EventType& type);
@@ -37,9 +39,11 @@ class FrameParser {
   Parse parse_stacks(Input& in);
   Parse parse_reset(Input& in);
   Parse parse_annotations(Input& in);
+  std::uint64_t held_bytes() const;
   const std::uint8_t* parse_bounded(const std::uint8_t* p, EventType& type) const;
 
   Visitor& visitor_;
+  const DecodeLimits limits_;
   SchemaTable schemas_;
   StringPool strings_;
   StackPool stacks_;

@@ -29,6 +29,8 @@ enum class Parse : std::uint8_t {
   kTooDeep,         // containers nested over kMaxNesting
   kUndefinedStack,  // a reference to a stack that isn't in the pool
   kTimeOverflow,    // a timestamp over 64 bits
+  kFrameTooLarge,   // over DecodeLimits::frame_bytes
+  kHoldsTooMuch,    // definitions over DecodeLimits::held_bytes
   kCancelled,       // by the visitor
 };
 

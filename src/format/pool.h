@@ -38,12 +38,22 @@ class Pool {
     return std::span<const T>(entry->data, entry->size);
   }
 
+  // What it takes of memory, with overhead.
+  std::uint64_t bytes() const {
+    constexpr std::uint64_t kFarBytes = sizeof(Entry) + 48;  // of the tree's node
+    return block_bytes_ + near_.capacity() * sizeof(Entry) + far_.size() * kFarBytes;
+  }
+
   // Forgets all entries; keeps one block of memory for the next stream.
   void clear() {
+    if (near_.capacity() > kNearKept) {
+      near_ = {};
+    }
     near_.clear();
     far_.clear();
     defined_ = 0;
     blocks_.resize(std::min<std::size_t>(blocks_.size(), 1));
+    block_bytes_ = blocks_.empty() ? 0 : blocks_.front().capacity * sizeof(T);
     used_ = 0;
   }
 
@@ -59,7 +69,8 @@ class Pool {
 
   static constexpr std::size_t kFirstBlock = 512;
   static constexpr std::size_t kLargestBlock = 32 * 1024;
-  static constexpr std::uint64_t kNearFloor = 256;  // ids below are always in the array
+  static constexpr std::uint64_t kNearFloor = 256;     // ids below are always in the array
+  static constexpr std::size_t kNearKept = 64 * 1024;  // slots over a clear()
 
   const Entry* find_entry(std::uint32_t id) const {
     if (id < near_.size() && near_[id].data != nullptr) {
@@ -91,6 +102,7 @@ class Pool {
           blocks_.empty() ? kFirstBlock : std::min(kLargestBlock, 2 * blocks_.back().capacity);
       const std::size_t capacity = std::max(grown, size);
       blocks_.push_back(Block{std::make_unique_for_overwrite<T[]>(capacity), capacity});
+      block_bytes_ += capacity * sizeof(T);
       used_ = 0;
     }
     T* const data = blocks_.back().data.get() + used_;
@@ -102,6 +114,7 @@ class Pool {
   std::map<std::uint32_t, Entry> far_;
   std::uint64_t defined_ = 0;
   std::vector<Block> blocks_;
+  std::uint64_t block_bytes_ = 0;
   std::size_t used_ = 0;  // of the last block
 };
 

@@ -85,6 +85,8 @@ SchemaTable::Outcome SchemaTable::add(std::uint16_t type_id, std::span<const std
     auto type = std::make_unique<EventType>();
     type->schema.index = static_cast<std::uint32_t>(by_body_.size());
     read_body(body.data(), *type);
+    bytes_ += sizeof(EventType) + 2 * key.size() +
+              type->values.size() * (sizeof(FieldDef) + sizeof(Value) + 1);
     place = by_body_.emplace_hint(place, std::string(key), std::move(type));
   }
   if (type_id >= by_type_id_.size()) {
@@ -101,6 +103,8 @@ bool SchemaTable::annotate(EventType& type, std::uint16_t field_index, std::stri
   const auto [position, is_new] = type.annotation_positions.try_emplace(
       std::pair(field_index, std::string(key)), annotations.size());
   if (is_new) {
+    constexpr std::uint64_t kOverheadBytes = 2 * sizeof(Annotation) + 64;
+    bytes_ += kOverheadBytes + 2 * key.size() + value.size();
     annotations.push_back(Annotation{field_index, std::string(key), std::string(value)});
     return true;
   }
@@ -108,6 +112,7 @@ bool SchemaTable::annotate(EventType& type, std::uint16_t field_index, std::stri
   if (known.value == value) {
     return false;
   }
+  bytes_ += value.size() > known.value.size() ? value.size() - known.value.size() : 0;
   known.value = value;
   return true;
 }

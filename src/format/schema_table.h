@@ -44,8 +44,11 @@ class SchemaTable {
   Outcome add(std::uint16_t type_id, std::span<const std::uint8_t> body);
 
   // Adds an annotation or replaces its value. Returns whether anything changed.
-  static bool annotate(EventType& type, std::uint16_t field_index, std::string_view key,
-                       std::string_view value);
+  bool annotate(EventType& type, std::uint16_t field_index, std::string_view key,
+                std::string_view value);
+
+  // What the schemas take of memory, about.
+  std::uint64_t bytes() const { return bytes_; }
 
   // Forgets the type ids; the schemas stay.
   void start_stream();
@@ -54,6 +57,7 @@ class SchemaTable {
   std::map<std::string, std::unique_ptr<EventType>, std::less<>> by_body_;
   std::vector<EventType*> by_type_id_;
   std::vector<std::uint16_t> ids_in_stream_;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace dial9::format
