@@ -52,6 +52,10 @@ struct RecorderOptions {
   // All thread buffers together, in chunks of 16 KiB. At least 64 KiB; on a disk at most a quarter
   // of the budget, in which their file counts.
   std::uint64_t arena_bytes = std::uint64_t{16} << 20;
+  // What recording may cost; 0: no limit. Above, the recorder records less, by class and in the
+  // order of docs/spec/recorder.md, "Budget", within half a second, and says how much less.
+  double max_cpu_percent = 0;  // CPU time of host threads and collector, in percent of one CPU
+  double max_mb_per_sec = 0;   // of segments, in 1,000,000 bytes
   ClockChoice clock = ClockChoice::kAuto;
   // Record nothing until enable().
   bool starts_disabled = false;
@@ -82,6 +86,12 @@ struct LossCount {
   std::uint64_t count = 0;
 };
 
+struct ShedCount {
+  std::string kind;          // as in RecorderShedEvent: "events", "wakes", ...
+  std::uint64_t count = 0;   // left out, in units: a poll or a span is one
+  double keep_one_in = 1.0;  // now
+};
+
 // One look at the recorder. Every number is exact as of `when`, or absent (not_known).
 struct RecorderStatus {
   static constexpr std::uint64_t not_known = ~std::uint64_t{0};
@@ -98,6 +108,14 @@ struct RecorderStatus {
   std::uint64_t segments_evicted = 0;
   double events_per_second = 0;  // over the last second or so
   double bytes_per_second = 0;
+  // What the recorder costs, in percent of one CPU, over the last second or so: its own thread
+  // (measured), and what the host's threads pay (estimated by the cost of an event, measured at the
+  // start).
+  double collector_cpu_percent = 0;
+  double host_cpu_percent = 0;
+  std::uint64_t events_shed = 0;         // left out to keep within the budget
+  std::vector<ShedCount> shed_by_class;  // only classes that occurred, in the order of shedding
+  bool is_over_budget = false;           // nothing is left that may be shed
   std::uint64_t last_event_age_ns = not_known;
   std::uint64_t chunks_in_use = 0;
   std::uint64_t chunks_total = 0;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "recorder/own_cost.h"
 #include "recorder/process_registry.h"
 #include "recorder/recording_state.h"
 #include "recorder/runtime_host.h"
@@ -28,7 +29,8 @@ constexpr std::uint64_t kAnchorNs = 60 * kSecond;
 }  // namespace
 
 Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorSeams clock,
-                     std::function<std::uint64_t()> metadata_version, ClockCalibration* calibration)
+                     std::function<std::uint64_t()> metadata_version, ClockCalibration* calibration,
+                     const GovernorBudget& budget)
     : arena_(arena),
       store_(store),
       writer_(writer),
@@ -36,6 +38,7 @@ Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, C
       metadata_version_now_(std::move(metadata_version)),
       calibration_(calibration),
       drainer_(arena, writer),
+      budget_(budget),
       calibration_gap_ns_(kFirstCalibrationNs) {
   const std::uint64_t now = clock_.now_ns();
   next_calibration_ns_ = now + calibration_gap_ns_;
@@ -58,6 +61,7 @@ void Collector::recalibrate(std::uint64_t now_ns) {
 DrainResult Collector::drain_and_report(std::uint64_t now_ns, bool takes_all) {
   const DrainResult drained = drainer_.drain(now_ns, takes_all, own_tid_);
   seen_events_ += drained.events;
+  seen_host_events_ += drained.host_events;
   writer_.report_losses(now_ns);
   const std::uint64_t version = metadata_version_now_();
   if (version != metadata_version_ || now_ns >= next_anchor_ns_) {
@@ -67,6 +71,35 @@ DrainResult Collector::drain_and_report(std::uint64_t now_ns, bool takes_all) {
   }
   writer_.flush(now_ns);
   return drained;
+}
+
+CostReading Collector::cost_reading(std::uint64_t now_ns) const {
+  CostReading reading;
+  reading.now_ns = now_ns;
+  reading.events = seen_host_events_;
+  reading.bytes = writer_.totals().bytes;
+  // What was recorded and isn't in a segment yet will be.
+  for (std::uint32_t i = 0; i < arena_.chunk_count(); ++i) {
+    const ChunkControl& control = arena_.control(i);
+    if (__atomic_load_n(&control.producer.state, __ATOMIC_RELAXED) == kChunkFree) continue;
+    const std::uint64_t committed = __atomic_load_n(&control.producer.committed, __ATOMIC_RELAXED);
+    const std::uint64_t drained = __atomic_load_n(&control.collector.drained, __ATOMIC_RELAXED);
+    reading.bytes += static_cast<std::uint32_t>(committed) - static_cast<std::uint32_t>(drained);
+  }
+  reading.collector_cpu_ns = thread_cpu_now_ns();
+  return reading;
+}
+
+void Collector::keep_costs(std::uint64_t now_ns) {
+  if (!clock_.has_sources) return;
+  if (costs_ == nullptr) {
+    costs_ = std::make_unique<CostKeeper>(budget_, calibrate_producer_costs(), internal::now_ns);
+    writer_.set_opening([this] { return costs_->recent_rates(); });
+  }
+  if (now_ns < costs_->next_ns()) return;
+  costs_->step(cost_reading(now_ns));
+  writer_.append_own(costs_->take_report(), now_ns);
+  writer_.flush(now_ns);
 }
 
 void Collector::sample(std::uint64_t now_ns) {
@@ -86,6 +119,7 @@ std::uint64_t Collector::step() {
   sample(now);
   const bool is_due = writer_.is_due(now);
   const DrainResult drained = drain_and_report(now, is_due);
+  keep_costs(now);
   if (is_due) writer_.seal(now);
   if (now >= next_second_ns_) {
     writer_.check_intact(now);
@@ -99,6 +133,10 @@ bool Collector::seal_all() {
   own_tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
   const std::uint64_t now = clock_.now_ns();
   const DrainResult drained = drain_and_report(now, true);
+  if (costs_ != nullptr) {
+    costs_->finish(cost_reading(now));
+    writer_.append_own(costs_->take_report(), now);
+  }
   const bool is_sealed = writer_.seal(now);
   update_counts(now, drained);
   return is_sealed && writer_.failure().empty();
@@ -117,6 +155,7 @@ std::uint64_t Collector::sleep_after(std::uint64_t now_ns, const DrainResult& dr
     until = std::min(until, next_calibration_ns_);
   }
   until = std::min(until, next_always_ns_);
+  if (costs_ != nullptr && costs_->is_shedding()) until = std::min(until, costs_->next_ns());
   if (!are_runtimes_quiet_) until = std::min(until, now_ns + kRuntimeSampleNs);
   if (sleep_ns_ < kIdleSleepNs) until = std::min(until, next_busy_ns_);
   return until > now_ns + kMinSleepNs ? until - now_ns : kMinSleepNs;
@@ -131,6 +170,7 @@ void Collector::update_counts(std::uint64_t now_ns, const DrainResult& drained) 
   counts_.segments_evicted = store_.evicted();
   counts_.bytes_held = store_.bytes_held();
   counts_.failure = writer_.failure();
+  if (costs_ != nullptr) counts_.bill = costs_->bill();
   if (drained.events != 0) counts_.last_event_ns = now_ns;
   const std::uint64_t window = now_ns - window_start_ns_;
   if (window >= kSecond) {

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 
 #include "recorder/arena.h"
 #include "recorder/clock_calibration.h"
+#include "recorder/cost_keeper.h"
 #include "recorder/drainer.h"
 #include "recorder/segment_writer.h"
 
@@ -25,6 +27,7 @@ struct CollectorCounts {
   double events_per_second = 0;
   double bytes_per_second = 0;
   std::uint64_t last_event_ns = 0;  // by the collector's clock; 0: none yet
+  CostBill bill;
   std::string failure;
 };
 
@@ -33,7 +36,7 @@ struct CollectorCounts {
 struct CollectorSeams {
   std::function<std::uint64_t()> now_ns;
   std::function<std::uint64_t()> realtime_ns;
-  bool has_sources = true;  // false: neither sources nor runtimes are sampled
+  bool has_sources = true;  // false: neither sources nor runtimes are sampled, nor own costs
 };
 
 // One pass of the collector's work, without its thread: tests step it by hand. All but counts() on
@@ -43,7 +46,8 @@ class Collector {
   // `metadata_version` changes whenever the writer's metadata does. `calibration` may be null: the
   // kernel's clock.
   Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorSeams clock,
-            std::function<std::uint64_t()> metadata_version, ClockCalibration* calibration);
+            std::function<std::uint64_t()> metadata_version, ClockCalibration* calibration,
+            const GovernorBudget& budget);
 
   // Does what is due and returns the ns to sleep until the next pass.
   std::uint64_t step();
@@ -57,6 +61,8 @@ class Collector {
   void sample(std::uint64_t now_ns);
   void recalibrate(std::uint64_t now_ns);
   DrainResult drain_and_report(std::uint64_t now_ns, bool takes_all);
+  CostReading cost_reading(std::uint64_t now_ns) const;
+  void keep_costs(std::uint64_t now_ns);
   void update_counts(std::uint64_t now_ns, const DrainResult& drained);
   std::uint64_t sleep_after(std::uint64_t now_ns, const DrainResult& drained);
 
@@ -67,6 +73,8 @@ class Collector {
   const std::function<std::uint64_t()> metadata_version_now_;
   ClockCalibration* const calibration_;
   Drainer drainer_;
+  const GovernorBudget budget_;
+  std::unique_ptr<CostKeeper> costs_;  // from the first pass on, on its thread
   std::uint32_t own_tid_ = 0;
   std::uint64_t next_calibration_ns_ = 0;
   std::uint64_t calibration_gap_ns_ = 0;
@@ -81,6 +89,7 @@ class Collector {
   std::uint64_t window_events_ = 0;
   std::uint64_t window_bytes_ = 0;
   std::uint64_t seen_events_ = 0;
+  std::uint64_t seen_host_events_ = 0;
 
   mutable std::mutex counts_mutex_;
   CollectorCounts counts_;  // guarded by counts_mutex_

@@ -26,6 +26,7 @@
 #include "recorder/recording_state.h"
 #include "recorder/retired_arenas.h"
 #include "recorder/runtime_host.h"
+#include "recorder/shedding.h"
 
 namespace dial9::internal {
 namespace {
@@ -68,10 +69,31 @@ Status check(const RecorderOptions& options) {
   if (options.rotation_period < std::chrono::milliseconds(10)) {
     return Status::failure("rotation_period must be at least 10 ms");
   }
+  if (!(options.max_cpu_percent >= 0) || !(options.max_mb_per_sec >= 0)) {
+    return Status::failure("max_cpu_percent and max_mb_per_sec must be 0 (no limit) or more");
+  }
   if (options.arena_bytes < kMinArenaBytes) {
     return Status::failure("arena_bytes must be at least " + std::to_string(kMinArenaBytes));
   }
   return {};
+}
+
+GovernorBudget budget_of(const RecorderOptions& options) {
+  constexpr double kCpuNsOfPercent = 1e7;
+  constexpr double kBytesOfMb = 1e6;
+  return {options.max_cpu_percent * kCpuNsOfPercent, options.max_mb_per_sec * kBytesOfMb};
+}
+
+void put_bill(const CostBill& bill, RecorderStatus& status) {
+  status.collector_cpu_percent = bill.collector_cpu_percent;
+  status.host_cpu_percent = bill.producer_cpu_percent;
+  status.events_shed = bill.counts.shed_events();
+  status.is_over_budget = bill.is_over_budget;
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    if (bill.counts.shed[c] == 0) continue;
+    const double keep_one_in = bill.is_shedding ? bill.keep_one_in[c] : 1;
+    status.shed_by_class.push_back({shed_class_name(c), bill.counts.shed[c], keep_one_in});
+  }
 }
 
 std::string host_name() {
@@ -201,7 +223,7 @@ Status RecorderCore::prepare() {
   writer_ = std::make_unique<SegmentWriter>(*store_, *arena_, std::move(writer));
   collector_ = std::make_unique<Collector>(
       *arena_, *store_, *writer_, std::move(clock), [this] { return metadata_version(); },
-      calibration_ ? &*calibration_ : nullptr);
+      calibration_ ? &*calibration_ : nullptr, budget_of(options_));
   __atomic_store_n(&g_arena, arena_.get(), __ATOMIC_SEQ_CST);
   return {};
 }
@@ -228,6 +250,7 @@ Status RecorderCore::start_thread() {
 
 void RecorderCore::run() {
   ::pthread_setname_np(::pthread_self(), "dial9-collect");
+  exempt_this_thread();
   // On Linux this is the priority of the calling thread alone; refused, it runs at the host's.
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kCollectorNice);
   std::unique_lock lock(mutex_);
@@ -442,6 +465,7 @@ RecorderStatus RecorderCore::status() const {
   status.segments_evicted = counts.segments_evicted;
   status.events_per_second = counts.events_per_second;
   status.bytes_per_second = counts.bytes_per_second;
+  put_bill(counts.bill, status);
   if (counts.last_event_ns != 0) {
     const std::uint64_t now = seams_.clock.now_ns ? seams_.clock.now_ns() : kernel_now_ns();
     status.last_event_age_ns = now - counts.last_event_ns;

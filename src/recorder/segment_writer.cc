@@ -68,8 +68,12 @@ bool SegmentWriter::open_segment(std::uint64_t now_ns) {
   // First of all: a file that is there has its place in the journal.
   journal_.begin_segment(next_index_, journal_.confirmed());
   auto opened = store_.open(next_index_, options_.segment_bytes);
-  const std::vector<std::uint8_t> first = prologue(now_ns, false);
+  std::vector<std::uint8_t> first = prologue(now_ns, false);
   journal_.remember_prologue(first);
+  if (opening_) {
+    const std::vector<std::uint8_t> more = opening_();
+    first.insert(first.end(), more.begin(), more.end());
+  }
   if (opened) opened = store_.append(first);
   if (!opened) {
     store_.abandon();
@@ -226,6 +230,10 @@ void SegmentWriter::report_losses(std::uint64_t now_ns) {
                         told[i].last_ns);
   }
   merge(staged_losses_, told);
+}
+
+void SegmentWriter::append_own(std::span<const std::uint8_t> stream, std::uint64_t now_ns) {
+  if (is_open_ && !stream.empty()) append({}, stream, {}, now_ns);
 }
 
 void SegmentWriter::write_metadata(std::uint64_t now_ns) {

@@ -57,6 +57,13 @@ class SegmentWriter {
   // Returns the position in the journal at which the stream is settled.
   std::uint64_t append(std::span<const std::uint8_t> prefix, std::span<const std::uint8_t> body,
                        const StreamInfo& info, std::uint64_t now_ns);
+  // Each segment gets the stream that this makes, if any, behind its prologue.
+  void set_opening(std::function<std::vector<std::uint8_t>()> opening) {
+    opening_ = std::move(opening);
+  }
+  // A stream of the recorder's own, which counts as no event, into the active segment. Dropped if
+  // there is none: what matters beyond it belongs into the opening.
+  void append_own(std::span<const std::uint8_t> stream, std::uint64_t now_ns);
   // Loss records for what was lost and not reported yet.
   void report_losses(std::uint64_t now_ns);
   // Hands staged bytes to the store; counts them as lost where it can't take them.
@@ -90,6 +97,7 @@ class SegmentWriter {
   Journal journal_;
   const SegmentWriterOptions options_;
   std::function<void()> on_settled_;
+  std::function<std::vector<std::uint8_t>()> opening_;
   std::vector<std::uint8_t> staged_;
   std::uint64_t unstaged_ = 0;  // bytes that no segment could be opened for: lost at the next flush
   StreamInfo staged_info_;

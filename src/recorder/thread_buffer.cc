@@ -16,6 +16,7 @@
 #include "recorder/arena.h"
 #include "recorder/recording_state.h"
 #include "recorder/schema_frames.h"
+#include "recorder/shedding.h"
 
 namespace dial9::internal {
 
@@ -30,6 +31,7 @@ namespace {
 constinit ChunkTables g_empty_tables{};
 
 constinit std::uint32_t g_last_epoch = 0;
+constinit std::uint32_t g_epoch_bits = 0;  // of every epoch that is opened
 constinit std::uint32_t g_last_type = 0;
 constinit std::uint32_t g_last_symbol = 0;
 
@@ -50,9 +52,9 @@ constinit ArenaUsers g_arena_users[16] = {};
 std::uint32_t next_epoch() noexcept {
   std::uint32_t epoch = 0;
   do {
-    epoch = __atomic_add_fetch(&g_last_epoch, 1, __ATOMIC_RELAXED);
-  } while (epoch == 0 || epoch == kBusyEpoch);
-  return epoch;
+    epoch = __atomic_add_fetch(&g_last_epoch, 1, __ATOMIC_RELAXED) & ~kSheddingBit;
+  } while (epoch == 0);
+  return epoch | __atomic_load_n(&g_epoch_bits, __ATOMIC_RELAXED);
 }
 
 // Ids from a counter, once an object; a loser of the race wastes one.
@@ -87,6 +89,7 @@ void on_thread_exit(void* rounds) noexcept {
   }
   t_buffer.is_exiting = 1;
   leave_chunk(t_buffer);
+  leave_shed_slot();
 }
 
 void on_fork_in_child() noexcept {
@@ -176,6 +179,19 @@ void renew_epoch() noexcept {
                               __ATOMIC_RELAXED);
 }
 
+void mark_epoch(std::uint32_t bits) noexcept {
+  __atomic_store_n(&g_epoch_bits, bits, __ATOMIC_RELAXED);
+  std::uint32_t epoch = __atomic_load_n(&g_epoch, __ATOMIC_RELAXED);
+  while (epoch != 0 && (epoch & kSheddingBit) != bits) {
+    // Fails where someone enables or disables meanwhile: looks again at what that left. Release
+    // pairs with the acquire load in thread_enter(): who sees the bit sees the rates.
+    if (__atomic_compare_exchange_n(&g_epoch, &epoch, (epoch & ~kSheddingBit) | bits, false,
+                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+      return;
+    }
+  }
+}
+
 bool arena_is_unreferenced() noexcept {
   for (const ArenaUsers& users : g_arena_users) {
     if (__atomic_load_n(&users.count, __ATOMIC_SEQ_CST) != 0) return false;
@@ -236,12 +252,26 @@ bool install_process_hooks() noexcept {
   return g_has_exit_key;
 }
 
-bool thread_enter(ThreadBuffer& buffer) noexcept {
+// Inside, a signal handler's event is `nested`: what is counted here is counted once.
+[[gnu::noinline]] static bool admits(ThreadBuffer& buffer, EventType& type) noexcept {
+  const std::uint32_t ready_epoch = buffer.ready_epoch;
+  buffer.ready_epoch = kBusyEpoch;
+  signal_fence();
+  const bool is_admitted = keeps_event(type);
+  signal_fence();
+  buffer.ready_epoch = ready_epoch;
+  return is_admitted;
+}
+
+bool thread_enter(ThreadBuffer& buffer, EventType& type) noexcept {
   if (buffer.ready_epoch == kBusyEpoch) {
     count_loss(LossCause::kNested);
     return false;
   }
-  const std::uint32_t epoch = __atomic_load_n(&g_epoch, __ATOMIC_ACQUIRE);
+  const std::uint32_t marked_epoch = __atomic_load_n(&g_epoch, __ATOMIC_ACQUIRE);
+  const std::uint32_t epoch = marked_epoch & ~kSheddingBit;
+  if (marked_epoch != epoch && !admits(buffer, type)) return false;
+  if (epoch != 0 && buffer.ready_epoch == epoch) return true;
   const ArenaHold hold(this_tid());
   const Arena* arena = hold.get();
   if (epoch == 0 || arena == nullptr) return false;

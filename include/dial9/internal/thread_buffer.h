@@ -112,7 +112,8 @@ static_assert(offsetof(ThreadBuffer, clock) == 64);
 inline constexpr std::uint32_t kBusyEpoch = 0xFFFF'FFFF;
 
 // 0: off. Else the epoch of the recording: changes at enable, disable, start, stop and at each
-// recalibration of the clock, so that one comparison covers them all. Relaxed in the hot path; the
+// recalibration of the clock, so that one comparison covers them all; its top bit is set while some
+// of the events are shed (src/recorder/shedding.h). Relaxed in the hot path; the
 // cold path pairs an acquire load with the release store of whoever changed it.
 extern std::uint32_t g_epoch;
 
@@ -129,9 +130,10 @@ inline void signal_fence() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 // --- The ways out of the hot path ---------------------------------------------------------------
 // Each is noinline, async-signal-safe once the thread has recorded, and counts what it drops.
 
-// The thread isn't ready for `epoch`: attaches it, takes over a new clock line, leaves an old
-// recorder's chunk, or counts a nested event. False: the event is dropped (or recording is off).
-[[gnu::cold, gnu::noinline]] bool thread_enter(ThreadBuffer& buffer) noexcept;
+// The thread isn't ready for the epoch: attaches it, takes over a new clock line, leaves an old
+// recorder's chunk, or counts a nested event; while the recorder sheds, no thread is ready, and
+// this decides about each event. False: the event is dropped or shed (or recording is off).
+[[gnu::cold, gnu::noinline]] bool thread_enter(ThreadBuffer& buffer, EventType& type) noexcept;
 
 // Makes room for `need` bytes and the schema of `type`, which it writes if the chunk lacks it.
 // False: dropped and counted. May change chunk: pool ids found before are void.

@@ -98,7 +98,7 @@ inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
                                  std::uint64_t stamp) noexcept {
   ThreadBuffer& buffer = t_buffer;
   if (__builtin_expect(buffer.ready_epoch != epoch, 0)) {
-    if (!thread_enter(buffer)) return 0;
+    if (!thread_enter(buffer, EventTypeOf<E>::type)) return 0;
     epoch = buffer.ready_epoch;
   }
   buffer.ready_epoch = kBusyEpoch;  // from here on a signal handler's event is `nested`

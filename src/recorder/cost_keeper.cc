@@ -1,0 +1,159 @@
+// See cost_keeper.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/cost_keeper.h"
+
+#include <algorithm>
+
+#include "format/encoder.h"
+#include "recorder/shedding.h"
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+// An event lies in its thread's chunk for at most a second before it is drained; twice that.
+constexpr std::uint64_t kRepeatNs = 2 * kSecond;
+
+enum TypeId : std::uint16_t { kShed = 1, kBill = 2 };
+
+double percent(std::uint64_t cpu_ns, std::uint64_t elapsed_ns) {
+  return 100.0 * static_cast<double>(cpu_ns) / static_cast<double>(elapsed_ns);
+}
+
+}  // namespace
+
+CostKeeper::CostKeeper(const GovernorBudget& budget, const ProducerCosts& costs,
+                       std::function<std::uint64_t()> stamp_ns)
+    : governor_(budget, costs),
+      stamp_ns_(std::move(stamp_ns)),
+      first_counts_(shed_counts()),
+      counts_(first_counts_),
+      told_counts_(first_counts_) {}
+
+CostKeeper::~CostKeeper() { publish_shedding(kKeepAll, false); }
+
+void CostKeeper::note_rates(std::uint64_t at_ns, const KeepOneIn& keep, bool was_shedding) {
+  const ShedCounts passed = counts_.since(told_counts_);
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    const bool was_thin = bill_.keep_one_in[c] > 1;
+    if (keep[c] <= 1 && !was_thin && passed.shed[c] == 0) continue;
+    const Rate rate{at_ns,         was_shedding ? told_ns_ : at_ns, c, keep[c], passed.kept[c],
+                    passed.shed[c]};
+    fresh_.push_back(rate);
+    recent_.push_back(rate);
+  }
+  forget_old(at_ns);
+  told_counts_ = counts_;
+  told_ns_ = at_ns;
+  bill_.keep_one_in = keep;
+}
+
+void CostKeeper::forget_old(std::uint64_t now_ns) {
+  while (!recent_.empty() && recent_.front().at_ns + kRepeatNs < now_ns) recent_.pop_front();
+}
+
+void CostKeeper::note_bill(const CostReading& reading) {
+  const std::uint64_t elapsed_ns = reading.now_ns - second_.now_ns;
+  if (second_.now_ns != 0 && elapsed_ns < kSecond) return;
+  const std::uint64_t shed = counts_.since(first_counts_).shed_events();
+  if (second_.now_ns != 0) {
+    const std::uint64_t collector_ns = reading.collector_cpu_ns - second_.collector_cpu_ns;
+    const std::uint64_t producer_ns = producer_ns_ - second_producer_ns_;
+    const std::uint64_t bytes = reading.bytes - std::min(reading.bytes, second_.bytes);
+    bill_.collector_cpu_percent = percent(collector_ns, elapsed_ns);
+    bill_.producer_cpu_percent = percent(producer_ns, elapsed_ns);
+    bill_.bytes_per_second = static_cast<double>(bytes) * 1e9 / static_cast<double>(elapsed_ns);
+    if (reading.events != second_.events || shed != second_shed_) {
+      using format::FieldType;
+      format::Encoder out;
+      out.schema(kBill, "RecorderBillEvent", true,
+                 {{"elapsed_ns", FieldType::kVarint},
+                  {"collector_cpu_ns", FieldType::kVarint},
+                  {"host_cpu_ns", FieldType::kVarint},
+                  {"bytes", FieldType::kVarint},
+                  {"events", FieldType::kVarint},
+                  {"shed", FieldType::kVarint}});
+      out.begin(kBill, stamp_ns_());
+      for (const std::uint64_t value : {elapsed_ns, collector_ns, producer_ns, bytes,
+                                        reading.events - second_.events, shed - second_shed_}) {
+        out.varint(value);
+      }
+      const std::vector<std::uint8_t> stream = out.take();
+      fresh_bill_.insert(fresh_bill_.end(), stream.begin(), stream.end());
+    }
+  }
+  second_ = reading;
+  second_producer_ns_ = producer_ns_;
+  second_shed_ = shed;
+}
+
+void CostKeeper::step(const CostReading& reading) {
+  next_ns_ = reading.now_ns + kGovernorPeriodNs;
+  const ShedCounts now = shed_counts();
+  GovernorSample sample;
+  sample.elapsed_ns = last_.now_ns == 0 ? 0 : reading.now_ns - last_.now_ns;
+  sample.events = reading.events - last_.events;
+  sample.bytes = reading.bytes - std::min(reading.bytes, last_.bytes);
+  sample.collector_cpu_ns = reading.collector_cpu_ns - last_.collector_cpu_ns;
+  sample.counts = now.since(counts_);
+  last_ = reading;
+  counts_ = now;
+  producer_ns_ += governor_.producer_cpu_ns(sample);
+  const bool was_shedding = governor_.is_shedding();
+  governor_.step(sample);
+  if (was_shedding || governor_.is_shedding()) {
+    note_rates(stamp_ns_(), governor_.keep_one_in(), was_shedding);
+    publish_shedding(governor_.keep_one_in(), governor_.is_shedding());
+  }
+  note_bill(reading);
+}
+
+void CostKeeper::finish(const CostReading& reading) {
+  counts_ = shed_counts();
+  if (governor_.is_shedding()) note_rates(stamp_ns_(), governor_.keep_one_in(), true);
+  note_bill(reading);
+}
+
+std::vector<std::uint8_t> CostKeeper::stream_of(const std::deque<Rate>& rates) {
+  using format::FieldType;
+  if (rates.empty()) return {};
+  format::Encoder out;
+  out.schema(kShed, "RecorderShedEvent", true,
+             {{"class", FieldType::kPooledString},
+              {"keep_one_in", FieldType::kF64},
+              {"since_ns", FieldType::kVarint},
+              {"kept", FieldType::kVarint},
+              {"shed", FieldType::kVarint}});
+  for (const Rate& rate : rates) {
+    out.begin(kShed, rate.at_ns);
+    out.pooled_string(shed_class_name(rate.shed_class));
+    out.f64(rate.keep_one_in);
+    out.varint(rate.since_ns);
+    out.varint(rate.kept);
+    out.varint(rate.shed);
+  }
+  return out.take();
+}
+
+std::vector<std::uint8_t> CostKeeper::take_report() {
+  std::vector<std::uint8_t> report = stream_of(fresh_);
+  report.insert(report.end(), fresh_bill_.begin(), fresh_bill_.end());
+  fresh_.clear();
+  fresh_bill_.clear();
+  return report;
+}
+
+std::vector<std::uint8_t> CostKeeper::recent_rates() {
+  if (!recent_.empty()) forget_old(stamp_ns_());
+  return stream_of(recent_);
+}
+
+CostBill CostKeeper::bill() const {
+  CostBill bill = bill_;
+  bill.counts = shed_counts().since(first_counts_);
+  bill.is_shedding = governor_.is_shedding();
+  bill.is_over_budget = governor_.is_over_budget();
+  return bill;
+}
+
+}  // namespace dial9::internal

@@ -1,0 +1,163 @@
+// See governor.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/governor.h"
+
+#include <algorithm>
+
+namespace dial9::internal {
+namespace {
+
+// Aims a little below the budget, and lower while there is a debt: a debt of a second takes a
+// quarter off, so that it halves in about three seconds.
+constexpr double kAim = 0.97;
+constexpr double kPayback = 0.25;
+constexpr double kLeastAim = 0.5;
+constexpr double kMostDebtS = 5;
+constexpr double kMostCreditS = 0.2;
+// Of what was mistaken about the cost of a unit, so much is corrected a period.
+constexpr double kLearning = 0.7;
+// Rates fall at once and recover by this factor a period.
+constexpr double kRecovery = 0.7;
+// Shedding ends when all would have fitted into this share for so long.
+constexpr double kCalmShare = 0.9;
+constexpr std::uint64_t kCalmNs = 1'000'000'000;
+
+// Until learned: bytes of a unit, and the events that it costs to record (a park also reads the
+// kernel's clock twice).
+constexpr PerClass<double> kFirstBytes = {28, 14, 46, 26, 90, 12};
+constexpr PerClass<double> kFirstEvents = {1, 1, 20, 2, 2.5, 1};
+
+}  // namespace
+
+Governor::Governor(const GovernorBudget& budget, const ProducerCosts& costs) : costs_(costs) {
+  limits_[kCpuCost].budget = budget.max_cpu_ns;
+  limits_[kCpuCost].unit_of_shed = costs.shed_ns;
+  limits_[kBytesCost].budget = budget.max_bytes;
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    limits_[kCpuCost].unit[c] = kFirstEvents[c] * costs.event_ns;
+    limits_[kBytesCost].unit[c] = kFirstBytes[c];
+  }
+}
+
+std::uint64_t Governor::producer_cpu_ns(const GovernorSample& sample) const {
+  double ns = static_cast<double>(sample.events) * costs_.event_ns;
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    ns += static_cast<double>(sample.counts.shed[c]) * costs_.shed_ns;
+  }
+  return static_cast<std::uint64_t>(ns);
+}
+
+// Puts what the last estimate missed on the classes that cost most.
+void Governor::learn(Limit& limit, double used, const Demand& kept, const Demand& shed) const {
+  double expected = 0;
+  double squares = 0;
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    const double share = kept[c] * limit.unit[c];
+    expected += share + shed[c] * limit.unit_of_shed;
+    squares += share * share;
+  }
+  if (squares <= 0) return;
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    if (kept[c] <= 0) continue;
+    const double share = kept[c] * limit.unit[c];
+    const double change = kLearning * (used - expected) * share * share / squares / kept[c];
+    limit.unit[c] = std::clamp(limit.unit[c] + change, limit.unit[c] / 4, limit.unit[c] * 4);
+  }
+}
+
+void Governor::owe(Limit& limit, double used, double seconds) {
+  if (limit.budget <= 0) return;
+  const double more = (used / limit.budget - 1) * seconds;
+  limit.debt_s = std::clamp(limit.debt_s + more, -kMostCreditS, kMostDebtS);
+}
+
+double Governor::allowed(const Limit& limit) {
+  return limit.budget * std::max(kLeastAim, kAim - kPayback * std::max(0.0, limit.debt_s));
+}
+
+double Governor::cost(const Limit& limit, const Demand& demand, const KeepOneIn& keep) {
+  double sum = 0;
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    sum += demand[c] * (limit.unit[c] / keep[c] + limit.unit_of_shed * (1 - 1 / keep[c]));
+  }
+  return sum;
+}
+
+bool Governor::fits(const Demand& demand, const KeepOneIn& keep, double share) const {
+  return std::all_of(std::begin(limits_), std::end(limits_), [&](const Limit& limit) {
+    return limit.budget <= 0 || cost(limit, demand, keep) <= allowed(limit) * share;
+  });
+}
+
+// How far the class must be thinned, the others as they are.
+double Governor::thinning(const Demand& demand, const KeepOneIn& keep, std::size_t c,
+                          double most) const {
+  double needed = keep[c];
+  for (const Limit& limit : limits_) {
+    if (limit.budget <= 0) continue;
+    KeepOneIn without = keep;
+    without[c] = 1e12;
+    const double room = (allowed(limit) - cost(limit, demand, without)) / demand[c];
+    const double each = limit.unit[c] - limit.unit_of_shed;
+    if (each <= 0) continue;
+    needed = std::max(needed, room <= 0 ? most : each / room);
+  }
+  return std::min(needed, most);
+}
+
+KeepOneIn Governor::plan(const Demand& demand, bool* fits_budget) const {
+  KeepOneIn keep = kKeepAll;
+  for (const double most : kKeepLimits) {
+    for (std::size_t c = 0; c < kShedClasses && !fits(demand, keep, 1); ++c) {
+      if (demand[c] > 0) keep[c] = thinning(demand, keep, c, most);
+    }
+  }
+  *fits_budget = fits(demand, keep, 1 + 1e-9);
+  return keep;
+}
+
+// What the load is made of isn't known yet: the first class is taken for all of it, and the next
+// period tells.
+void Governor::begin_shedding(const GovernorSample& sample, const double (&used)[kGovernedCosts]) {
+  double over = 1;
+  for (std::size_t i = 0; i < kGovernedCosts; ++i) {
+    if (limits_[i].budget > 0) over = std::max(over, used[i] / allowed(limits_[i]));
+  }
+  if (over <= 1 || sample.events == 0) return;
+  is_shedding_ = true;
+  calm_ns_ = 0;
+  keep_ = kKeepAll;
+  keep_[0] = std::min(over, kKeepLimits[0]);
+}
+
+void Governor::step(const GovernorSample& sample) {
+  if (sample.elapsed_ns == 0) return;
+  const double seconds = static_cast<double>(sample.elapsed_ns) / 1e9;
+  const double used[kGovernedCosts] = {
+      static_cast<double>(producer_cpu_ns(sample) + sample.collector_cpu_ns) / seconds,
+      static_cast<double>(sample.bytes) / seconds};
+  for (std::size_t i = 0; i < kGovernedCosts; ++i) owe(limits_[i], used[i], seconds);
+  if (!is_shedding_) {
+    begin_shedding(sample, used);
+    return;
+  }
+  Demand kept{};
+  Demand shed{};
+  Demand demand{};
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    kept[c] = static_cast<double>(sample.counts.kept[c]) / seconds;
+    shed[c] = static_cast<double>(sample.counts.shed[c]) / seconds;
+    demand[c] = kept[c] + shed[c];
+  }
+  for (std::size_t i = 0; i < kGovernedCosts; ++i) learn(limits_[i], used[i], kept, shed);
+  bool fits_budget = true;
+  const KeepOneIn wanted = plan(demand, &fits_budget);
+  is_over_ = !fits_budget;
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    keep_[c] = std::max(wanted[c], std::max(1.0, keep_[c] * kRecovery));
+  }
+  calm_ns_ = fits(demand, kKeepAll, kCalmShare) ? calm_ns_ + sample.elapsed_ns : 0;
+  if (calm_ns_ >= kCalmNs && keep_ == kKeepAll) is_shedding_ = false;
+}
+
+}  // namespace dial9::internal

@@ -1,0 +1,94 @@
+// The governor: from what the recorder cost in the last period and what it was asked to record, to
+// how much of each class it keeps in the next. Pure arithmetic: time, counts and costs come in by
+// argument. Strongest property: it decides by demand, which its own shedding doesn't change, so a
+// steady load gives steady rates. Spec: docs/spec/recorder.md, "Budget"; why: docs/adr.
+//
+//   demand by class ─► fill the budget in the order of classes ─► keep one in N, for each
+//   cost of the period ─► cost of a unit of each class (learned), debt to be paid back
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "recorder/shed_class.h"
+
+namespace dial9::internal {
+
+// How long one decision holds.
+inline constexpr std::uint64_t kGovernorPeriodNs = 100'000'000;
+// From the start of an overload to costs within the budget; what was spent above it until then is
+// paid back over the next seconds.
+inline constexpr std::uint64_t kGovernorReactionNs = 500'000'000;
+// A class is thinned to one in the first of these before the next one is touched; when all are
+// there, to the second.
+inline constexpr std::array<double, 2> kKeepLimits = {32, 1024};
+
+enum GovernedCost : std::uint8_t { kCpuCost, kBytesCost, kGovernedCosts };
+
+// What is allowed, a second; 0: no limit.
+struct GovernorBudget {
+  double max_cpu_ns = 0;
+  double max_bytes = 0;
+  bool is_set() const { return max_cpu_ns > 0 || max_bytes > 0; }
+};
+
+// Estimates of what the host's threads pay.
+struct ProducerCosts {
+  double event_ns = 30;  // of an event that is kept
+  double shed_ns = 4;    // of a unit that is not
+};
+
+// What happened since the sample before.
+struct GovernorSample {
+  std::uint64_t elapsed_ns = 0;
+  std::uint64_t events = 0;  // recorded by the host's threads
+  std::uint64_t bytes = 0;   // written, or waiting to be
+  std::uint64_t collector_cpu_ns = 0;
+  ShedCounts counts;  // kept is known only if something was shed
+};
+
+// Not thread-safe: the collector's.
+class Governor {
+ public:
+  Governor(const GovernorBudget& budget, const ProducerCosts& costs);
+
+  // Once a period, or later.
+  void step(const GovernorSample& sample);
+
+  const KeepOneIn& keep_one_in() const { return keep_; }
+  bool is_shedding() const { return is_shedding_; }
+  // Everything that may be shed is thinned to the last limit, and it isn't enough.
+  bool is_over_budget() const { return is_over_; }
+  // The host's threads, in the sample: an estimate.
+  std::uint64_t producer_cpu_ns(const GovernorSample& sample) const;
+
+ private:
+  using Demand = PerClass<double>;  // units a second
+  struct Limit {
+    double budget = 0;  // a second; 0: none
+    double debt_s = 0;  // spent beyond it, in seconds of budget
+    double unit_of_shed = 0;
+    PerClass<double> unit{};  // of a kept one, learned
+  };
+
+  void learn(Limit& limit, double used, const Demand& kept, const Demand& shed) const;
+  static void owe(Limit& limit, double used, double seconds);
+  static double allowed(const Limit& limit);
+  static double cost(const Limit& limit, const Demand& demand, const KeepOneIn& keep);
+  bool fits(const Demand& demand, const KeepOneIn& keep, double share) const;
+  double thinning(const Demand& demand, const KeepOneIn& keep, std::size_t c, double most) const;
+  KeepOneIn plan(const Demand& demand, bool* fits_budget) const;
+  void begin_shedding(const GovernorSample& sample, const double (&used)[kGovernedCosts]);
+
+  const ProducerCosts costs_;
+  Limit limits_[kGovernedCosts];
+  KeepOneIn keep_ = kKeepAll;
+  bool is_shedding_ = false;
+  bool is_over_ = false;
+  std::uint64_t calm_ns_ = 0;  // for so long everything would have fitted
+};
+
+}  // namespace dial9::internal

@@ -1,0 +1,217 @@
+// See shedding.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/shedding.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dial9/internal/field_traits.h"
+#include "dial9/runtime.h"
+#include "recorder/recording_state.h"
+
+namespace dial9::internal {
+namespace {
+
+// Counts of the units that one thread decided about. Written by its owner alone, but for the first
+// one, which threads share that found none free.
+struct alignas(64) Slot {
+  std::uint32_t is_taken;
+  std::uint64_t kept[kShedClasses];
+  std::uint64_t shed[kShedClasses];
+};
+constexpr std::size_t kSlots = 256;
+constinit Slot g_slots[kSlots]{};
+constinit Slot g_scratch_slot{};
+
+// One writer, the collector. A thread may mix two windows for one decision, which is then as good
+// as one of either.
+struct Policy {
+  std::uint32_t window;
+  std::uint32_t threshold[kShedClasses];  // a task is kept whose hash is below or equal
+  float one_in[kShedClasses];
+};
+constinit Policy g_policy{};
+
+// The block that a thread is in: `left` units of it to come, of which the one that leaves
+// `keep_at` behind it is kept.
+struct Block {
+  std::uint32_t left;
+  std::uint32_t keep_at;
+  float debt;  // of block lengths, which are whole numbers, against N
+};
+struct ThreadShedding {
+  Slot* slot;
+  std::uint64_t random;
+  std::uint32_t window;
+  bool is_exempt;
+  Block blocks[kShedClasses];
+};
+__thread ThreadShedding t_shedding __attribute__((tls_model("initial-exec"))) = {};
+
+std::uint64_t mix(std::uint64_t x) noexcept {
+  x ^= x >> 32;
+  x *= 0xD6E8'FEB8'6659'FD93;
+  x ^= x >> 32;
+  x *= 0xD6E8'FEB8'6659'FD93;
+  return x ^ x >> 32;
+}
+
+std::uint32_t next_random(ThreadShedding& t) noexcept {
+  t.random += 0x9E37'79B9'7F4A'7C15;
+  return static_cast<std::uint32_t>(mix(t.random) >> 32);
+}
+
+Slot* take_slot(const ThreadShedding& t) noexcept {
+  const std::size_t start = reinterpret_cast<std::uintptr_t>(&t) / 64 % (kSlots - 1);
+  for (std::size_t i = 0; i < kSlots - 1; ++i) {
+    Slot& slot = g_slots[1 + (start + i) % (kSlots - 1)];
+    std::uint32_t none = 0;
+    // Acquire pairs with the release in leave_shed_slot(): the next owner goes on from its counts.
+    if (__atomic_load_n(&slot.is_taken, __ATOMIC_RELAXED) == 0 &&
+        __atomic_compare_exchange_n(&slot.is_taken, &none, 1, false, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_RELAXED)) {
+      return &slot;
+    }
+  }
+  return &g_slots[0];
+}
+
+ThreadShedding& this_thread() noexcept {
+  ThreadShedding& t = t_shedding;
+  if (__builtin_expect(t.slot == nullptr, 0)) {
+    t.slot = take_slot(t);
+    t.random = mix(reinterpret_cast<std::uintptr_t>(&t) ^ read_ticks());
+  }
+  return t;
+}
+
+void count(std::uint64_t& counter, bool is_shared) noexcept {
+  if (is_shared) {
+    __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+    return;
+  }
+  __atomic_store_n(&counter, __atomic_load_n(&counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+}
+
+void begin_block(ThreadShedding& t, Block& block, float one_in) noexcept {
+  const float wanted = one_in + block.debt;
+  const float length = std::max(1.0F, std::floor(wanted));
+  block.debt = wanted - length;
+  block.left = static_cast<std::uint32_t>(length);
+  block.keep_at = static_cast<std::uint32_t>(std::uint64_t{next_random(t)} * block.left >> 32);
+}
+
+bool keeps_next_of_block(ThreadShedding& t, std::size_t c) noexcept {
+  const std::uint32_t window = __atomic_load_n(&g_policy.window, __ATOMIC_RELAXED);
+  if (__builtin_expect(window != t.window, 0)) {
+    t.window = window;
+    for (Block& block : t.blocks) block.left = 0;
+  }
+  Block& block = t.blocks[c];
+  if (block.left == 0) {
+    float one_in = 1;
+    __atomic_load(&g_policy.one_in[c], &one_in, __ATOMIC_RELAXED);
+    begin_block(t, block, one_in);
+  }
+  return --block.left == block.keep_at;
+}
+
+// Spawns and terminations must agree, however far they are apart: their window is always 0.
+bool keeps_task(std::size_t c, std::uint64_t task) noexcept {
+  const bool is_lasting = c == static_cast<std::size_t>(ShedClass::kTasks);
+  const std::uint64_t window = is_lasting ? 0 : __atomic_load_n(&g_policy.window, __ATOMIC_RELAXED);
+  const auto hash = static_cast<std::uint32_t>(mix(task ^ mix(window) << 1) >> 32);
+  return hash <= __atomic_load_n(&g_policy.threshold[c], __ATOMIC_RELAXED);
+}
+
+// Nothing of these is shed here: the seam has decided already, or they are never shed.
+constexpr std::string_view kNotUsers[] = {"PollStartEvent",      "PollEndEvent",
+                                          "WorkerParkEvent",     "WorkerUnparkEvent",
+                                          "TaskSpawnEvent",      "TaskTerminateEvent",
+                                          "WakeEventEvent",      "TaskDumpEvent",
+                                          "RuntimeMetricsEvent", "BlockingCallEvent",
+                                          "LockWaitEvent",       "OffCpuEvent",
+                                          "WorkerSchedEvent",    "ProcessResourceUsageEvent",
+                                          "TcpAcceptQueueEvent", "CpuSampleEvent",
+                                          "SymbolTableEntry",    "AllocEvent",
+                                          "FreeEvent",           "MemoryProfileOverflowEvent",
+                                          "ClockSyncEvent",      "SegmentMetadataEvent",
+                                          "RecorderLossEvent",   "RecorderShedEvent",
+                                          "RecorderBillEvent",   "CrashEvent"};
+
+}  // namespace
+
+ShedClass shed_class_of(std::string_view event_name) noexcept {
+  if (event_name.starts_with("SpanEnter:")) return ShedClass::kSpans;
+  if (event_name.starts_with("SpanExit:")) return ShedClass::kNever;  // its enter was kept
+  const bool is_ours =
+      std::find(std::begin(kNotUsers), std::end(kNotUsers), event_name) != std::end(kNotUsers);
+  return is_ours ? ShedClass::kNever : ShedClass::kEvents;
+}
+
+bool keeps_unit(ShedClass shed_class, std::uint64_t task) noexcept {
+  ThreadShedding& t = this_thread();
+  if (t.is_exempt) return true;
+  const auto c = static_cast<std::size_t>(shed_class);
+  const bool is_shared = t.slot == &g_slots[0];
+  const bool keeps = task != 0 ? keeps_task(c, task) : keeps_next_of_block(t, c);
+  count(keeps ? t.slot->kept[c] : t.slot->shed[c], is_shared);
+  return keeps;
+}
+
+bool keeps_event(EventType& type) noexcept {
+  // The class plus one; racing threads store the same.
+  std::uint8_t known = __atomic_load_n(&type.shed_class, __ATOMIC_RELAXED);
+  if (known == 0) {
+    known = static_cast<std::uint8_t>(static_cast<std::uint8_t>(shed_class_of(type.name)) + 1);
+    __atomic_store_n(&type.shed_class, known, __ATOMIC_RELAXED);
+  }
+  const auto shed_class = static_cast<ShedClass>(known - 1);
+  if (shed_class == ShedClass::kNever) return true;
+  return keeps_unit(shed_class, shed_class == ShedClass::kSpans ? runtime::polled_task() : 0);
+}
+
+void publish_shedding(const KeepOneIn& keep_one_in, bool is_shedding) noexcept {
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    const double one_in = is_shedding ? keep_one_in[c] : 1;
+    const auto narrow = static_cast<float>(one_in);
+    const double threshold = std::min(4294967295.0, 4294967296.0 / one_in);
+    __atomic_store_n(&g_policy.threshold[c], static_cast<std::uint32_t>(threshold),
+                     __ATOMIC_RELAXED);
+    __atomic_store(&g_policy.one_in[c], &narrow, __ATOMIC_RELAXED);
+  }
+  __atomic_fetch_add(&g_policy.window, 1, __ATOMIC_RELAXED);
+  mark_epoch(is_shedding ? kSheddingBit : 0);
+}
+
+ShedCounts shed_counts() noexcept {
+  ShedCounts sum;
+  for (const Slot& slot : g_slots) {
+    for (std::size_t c = 0; c < kShedClasses; ++c) {
+      sum.kept[c] += __atomic_load_n(&slot.kept[c], __ATOMIC_RELAXED);
+      sum.shed[c] += __atomic_load_n(&slot.shed[c], __ATOMIC_RELAXED);
+    }
+  }
+  return sum;
+}
+
+void exempt_this_thread() noexcept { t_shedding.is_exempt = true; }
+
+ShedScratch::ShedScratch() noexcept : slot_(t_shedding.slot), is_exempt_(t_shedding.is_exempt) {
+  t_shedding.slot = &g_scratch_slot;
+  t_shedding.is_exempt = false;
+}
+
+ShedScratch::~ShedScratch() {
+  t_shedding.slot = static_cast<Slot*>(slot_);
+  t_shedding.is_exempt = is_exempt_;
+}
+
+void leave_shed_slot() noexcept {
+  Slot* slot = t_shedding.slot;
+  t_shedding.slot = nullptr;
+  if (slot == nullptr || slot == &g_slots[0]) return;
+  __atomic_store_n(&slot->is_taken, 0, __ATOMIC_RELEASE);
+}
+
+}  // namespace dial9::internal
