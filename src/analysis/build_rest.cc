@@ -89,7 +89,9 @@ std::uint32_t poll_of_task(const Trace& trace, std::uint32_t task, std::uint64_t
 // A wait inside a poll ends there, too; clock reads of the two records may cross by a little.
 bool is_inside(const Trace& trace, std::uint32_t poll, const Block& block) {
   constexpr std::uint64_t kSlackNs = 20'000;
-  return block.start_ns + block.duration_ns <= trace.polls.end_ns[poll] + kSlackNs;
+  const std::uint64_t poll_end_ns = trace.polls.end_ns[poll];
+  return block.start_ns <= poll_end_ns &&
+         block.duration_ns - std::min(block.duration_ns, kSlackNs) <= poll_end_ns - block.start_ns;
 }
 
 }  // namespace
@@ -98,12 +100,14 @@ bool is_inside(const Trace& trace, std::uint32_t poll, const Block& block) {
 void Loader::Impl::locate_blocks() {
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> lanes_of_tid;
   for (std::size_t i = 0; i < trace_.parks.size(); ++i) {
+    if (trace_.parks.tid[i] == 0) {
+      continue;
+    }
     std::vector<std::uint32_t>& lanes = lanes_of_tid[trace_.parks.tid[i]];
-    if (std::find(lanes.begin(), lanes.end(), trace_.parks.lane[i]) == lanes.end()) {
+    if (lanes.empty() || lanes.back() != trace_.parks.lane[i]) {  // parks are sorted by lane
       lanes.push_back(trace_.parks.lane[i]);
     }
   }
-  lanes_of_tid.erase(0);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     Block& block = blocks_[i];
     block.call = settled(block.call);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "analysis/fields.h"
 #include "format/value.h"
 
 namespace dial9::analysis {
@@ -12,10 +13,7 @@ namespace {
 constexpr std::size_t kMaxKept = 4'096;
 
 std::uint64_t number(const format::Event& event, int field, std::uint64_t missing) {
-  if (field < 0 || !event.values[static_cast<std::size_t>(field)].is_present) {
-    return missing;
-  }
-  return event.values[static_cast<std::size_t>(field)].bits;
+  return field < 0 ? missing : number_of(event.values[static_cast<std::size_t>(field)], missing);
 }
 
 bool is_worker_event(std::string_view name) {
@@ -110,6 +108,10 @@ void Census::on_worker(const format::Event& event, const Plan& plan) {
   const std::uint64_t worker = number(event, plan.fields[0], kUnknownWorker);
   if (worker == kUnknownWorker || worker == kBlockingWorker) {
     return;  // several threads share the id
+  }
+  constexpr std::size_t kMaxWorkers = 1 << 16;
+  if (last_of_worker_.size() >= kMaxWorkers && !last_of_worker_.contains(worker)) {
+    return;
   }
   std::uint64_t& last_ns = last_of_worker_[worker];
   inversions_ += event.timestamp_ns < last_ns ? 1U : 0U;

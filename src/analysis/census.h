@@ -20,7 +20,7 @@ namespace dial9::analysis {
 
 // Counts what one or many decoders see, one after the other. Not movable. Memory: the schemas'
 // names, at most 4,096 anchors, 4,096 causes of loss and 4,096 metadata keys (beyond them the later
-// ones are left out).
+// ones are left out), and 65,536 workers a stream (inversions of further ones aren't counted).
 class Census {
  public:
   struct Loss {

@@ -27,8 +27,30 @@ std::uint64_t Distribution::lower_edge(std::size_t bucket) {
   return ((std::uint64_t{1} << kSubBits) + sub) << (group - 1);
 }
 
+void Distribution::count_in(std::size_t bucket) {
+  if (!buckets_.empty()) {
+    ++buckets_[bucket];
+    return;
+  }
+  const auto at =
+      std::lower_bound(few_.begin(), few_.end(), bucket,
+                       [](const Few& one, std::size_t wanted) { return one.bucket < wanted; });
+  if (at != few_.end() && at->bucket == bucket) {
+    ++at->count;
+  } else if (few_.size() < kMaxFew) {
+    few_.insert(at, {bucket, 1});
+  } else {
+    buckets_.resize(kBuckets);
+    for (const Few& one : few_) {
+      buckets_[one.bucket] = one.count;
+    }
+    few_ = {};
+    ++buckets_[bucket];
+  }
+}
+
 void Distribution::add(std::uint64_t value) {
-  ++buckets_[bucket_of(value)];
+  count_in(bucket_of(value));
   ++count_;
   sum_ += value;
   min_ = std::min(min_, value);
@@ -42,7 +64,13 @@ std::uint64_t Distribution::quantile(double q) const {
   const double wanted = std::ceil(q * static_cast<double>(count_));
   const auto rank = static_cast<std::uint64_t>(std::max(1.0, wanted));
   std::uint64_t seen = 0;
-  for (std::size_t i = 0; i < kBuckets; ++i) {
+  for (const Few& one : few_) {
+    seen += one.count;
+    if (seen >= rank) {
+      return std::clamp(lower_edge(one.bucket), min_, max_);
+    }
+  }
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
     seen += buckets_[i];
     if (seen >= rank) {
       return std::clamp(lower_edge(i), min_, max_);

@@ -100,7 +100,7 @@ Finding make_finding(const FindContext& context, const Source& source, const Blo
   }
   finding.worst_ns = worst.duration_ns;
   finding.at_ns = worst.start_ns;
-  finding.end_ns = worst.start_ns + worst.duration_ns;
+  finding.end_ns = worst.end_ns();
   const double share = static_cast<double>(blocked.total_ns) /
                        static_cast<double>(std::max<std::uint64_t>(trace.duration_ns(), 1));
   const bool is_systematic = blocked.count + blocked.explained >= kSystematicCount &&
@@ -167,7 +167,7 @@ void find_blocking_calls(const FindContext& context, Findings& out) {
     const Block& block = trace.blocks[i];
     Blocked& blocked = sources[{block.kind, block.call, block.lock}];
     const std::uint32_t worker = trace.lanes[trace.polls.lane[block.poll]].worker;
-    const std::uint64_t end_ns = block.start_ns + block.duration_ns;
+    const std::uint64_t end_ns = block.end_ns();
     const std::uint64_t over_ns = block.duration_ns - floor_ns;
     if (budget.most(worker, block.start_ns, end_ns) > over_ns) {
       budget.take(worker, block.start_ns, end_ns, over_ns + 1);
@@ -211,7 +211,7 @@ void find_strand_waits(const FindContext& context, Findings& out) {
     finding.where = "strand " + address(strand);
     finding.worst_ns = worst.duration_ns;
     finding.at_ns = worst.start_ns;
-    finding.end_ns = worst.start_ns + worst.duration_ns;
+    finding.end_ns = worst.end_ns();
     finding.task = worst.task;
     const double share =
         static_cast<double>(blocked.count) / static_cast<double>(blocked.durations.count());

@@ -72,8 +72,7 @@ void add_evidence(const FindContext& context, const Place& place, const Distribu
   }
 }
 
-Finding make_finding(const FindContext& context, const Place& place, const Distribution& durations,
-                     bool has_sched) {
+Finding make_finding(const FindContext& context, const Place& place) {
   const Trace& trace = context.trace;
   Finding finding;
   finding.kind = FindingKind::kLongPoll;
@@ -96,7 +95,6 @@ Finding make_finding(const FindContext& context, const Place& place, const Distr
   finding.next =
       "all other tasks of that worker wait meanwhile: split the work, move it to a pool, or await";
   finding.score = static_cast<double>(place.total_ns) + static_cast<double>(finding.worst_ns);
-  add_evidence(context, place, durations, has_sched, finding);
   return finding;
 }
 
@@ -107,8 +105,10 @@ void find_long_polls(const FindContext& context, Findings& out) {
   const auto by_runtime = distributions(trace);
   std::vector<Candidate> candidates;
   for (const Lane& lane : trace.lanes) {
-    const std::uint64_t threshold_ns = std::max(
-        context.options.long_poll_floor_ns, kTimesP90 * by_runtime.at(lane.runtime).quantile(0.9));
+    const std::uint64_t p90_ns = by_runtime.at(lane.runtime).quantile(0.9);
+    const std::uint64_t threshold_ns =
+        std::max(context.options.long_poll_floor_ns,
+                 p90_ns > ~std::uint64_t{0} / kTimesP90 ? ~std::uint64_t{0} : kTimesP90 * p90_ns);
     for (std::uint32_t poll = lane.polls.first; poll < lane.polls.last; ++poll) {
       const std::uint64_t duration_ns = trace.polls.duration_ns(poll);
       if (trace.polls.is_complete(poll) && duration_ns >= threshold_ns &&
@@ -141,21 +141,30 @@ void find_long_polls(const FindContext& context, Findings& out) {
       place.worst = poll;
     }
   }
-  Findings found;
+  struct Found {
+    Finding finding;
+    std::pair<NameId, NameId> key;
+  };
+  std::vector<Found> found;
   for (const auto& [key, place] : places) {
     if (place.count != 0) {
-      const std::uint32_t worker = trace.lanes[trace.polls.lane[place.worst]].worker;
-      found.push_back(
-          make_finding(context, place, by_runtime.at(key.first), budget.is_known(worker)));
+      found.push_back({make_finding(context, place), key});
     }
   }
-  dial9::stable_sort(found.begin(), found.end(), [](const Finding& a, const Finding& b) {
-    return a.severity != b.severity ? a.severity > b.severity : a.score > b.score;
+  dial9::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return a.finding.severity != b.finding.severity ? a.finding.severity > b.finding.severity
+                                                    : a.finding.score > b.finding.score;
   });
   if (found.size() > kMaxPlaces) {
     found.erase(found.begin() + kMaxPlaces, found.end());
   }
-  out.insert(out.end(), found.begin(), found.end());
+  for (Found& one : found) {  // evidence only of what is shown: it looks through all blocks
+    const Place& place = places.at(one.key);
+    const std::uint32_t worker = trace.lanes[trace.polls.lane[place.worst]].worker;
+    add_evidence(context, place, by_runtime.at(one.key.first), budget.is_known(worker),
+                 one.finding);
+    out.push_back(std::move(one.finding));
+  }
 }
 
 }  // namespace dial9::analysis

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,12 +34,13 @@ class KernelWaitBudget {
     std::uint64_t from_ns;
     std::uint64_t to_ns;
     std::uint64_t left_ns;
+    std::uint64_t least_from_ns;  // of this and all later windows of the worker
   };
-  std::pair<std::size_t, std::size_t> overlapping(const std::vector<Window>& windows,
-                                                  std::uint64_t from_ns, std::uint64_t to_ns) const;
-  std::vector<std::pair<std::uint32_t, std::vector<Window>>> workers_;  // sorted by worker
+  static std::pair<std::size_t, std::size_t> overlapping(const std::vector<Window>& windows,
+                                                         std::uint64_t from_ns,
+                                                         std::uint64_t to_ns);
   const std::vector<Window>* find(std::uint32_t worker) const;
-  std::uint64_t longest_window_ns_ = 0;
+  std::unordered_map<std::uint32_t, std::vector<Window>> workers_;  // each sorted by end
 };
 
 struct FindContext {

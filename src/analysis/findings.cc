@@ -68,41 +68,30 @@ std::vector<Finding> diagnose(const Trace& trace, const FindingOptions& options)
 }
 
 KernelWaitBudget::KernelWaitBudget(const Trace& trace) {
-  struct Last {
-    std::uint32_t worker;
-    std::uint32_t tid;
-    std::uint64_t at_ns;
-  };
-  std::vector<Last> last;
+  std::unordered_map<std::uint64_t, std::uint64_t> last_ns;  // by worker and thread
   for (std::size_t i = 0; i < trace.sched.size(); ++i) {
     const SchedSample& sample = trace.sched[i];
-    auto before = std::find_if(last.begin(), last.end(), [&](const Last& one) {
-      return one.worker == sample.worker && one.tid == sample.tid;
-    });
     // A first sample has no start of its own; it covers the recorder's period, and what it counts.
     constexpr std::uint64_t kPeriodNs = 100'000'000;
     const std::uint64_t counted = std::max(kPeriodNs, sample.run_ns + sample.wait_ns);
     std::uint64_t from_ns = sample.at_ns > counted ? sample.at_ns - counted : 0;
-    if (before == last.end()) {
-      last.push_back({sample.worker, sample.tid, sample.at_ns});
-    } else {
-      from_ns = before->at_ns;
-      before->at_ns = sample.at_ns;
+    const std::uint64_t thread = std::uint64_t{sample.worker} << 32 | sample.tid;
+    const auto [before, is_first] = last_ns.try_emplace(thread, sample.at_ns);
+    if (!is_first) {
+      from_ns = before->second;
+      before->second = sample.at_ns;
     }
-    auto entry = std::find_if(workers_.begin(), workers_.end(),
-                              [&](const auto& one) { return one.first == sample.worker; });
-    if (entry == workers_.end()) {
-      workers_.push_back({sample.worker, {}});
-      entry = std::prev(workers_.end());
+    workers_[sample.worker].push_back({from_ns, sample.at_ns, sample.wait_ns, from_ns});
+  }
+  for (auto& [worker, windows] : workers_) {
+    for (std::size_t i = windows.size(); i-- > 1;) {
+      windows[i - 1].least_from_ns = std::min(windows[i - 1].from_ns, windows[i].least_from_ns);
     }
-    entry->second.push_back({from_ns, sample.at_ns, sample.wait_ns});
-    longest_window_ns_ = std::max(longest_window_ns_, sample.at_ns - from_ns);
   }
 }
 
 const std::vector<KernelWaitBudget::Window>* KernelWaitBudget::find(std::uint32_t worker) const {
-  const auto entry = std::find_if(workers_.begin(), workers_.end(),
-                                  [&](const auto& one) { return one.first == worker; });
+  const auto entry = workers_.find(worker);
   return entry == workers_.end() ? nullptr : &entry->second;
 }
 
@@ -110,12 +99,12 @@ bool KernelWaitBudget::is_known(std::uint32_t worker) const { return find(worker
 
 // Windows are sorted by their end.
 std::pair<std::size_t, std::size_t> KernelWaitBudget::overlapping(
-    const std::vector<Window>& windows, std::uint64_t from_ns, std::uint64_t to_ns) const {
+    const std::vector<Window>& windows, std::uint64_t from_ns, std::uint64_t to_ns) {
   const auto first =
       std::lower_bound(windows.begin(), windows.end(), from_ns,
                        [](const Window& window, std::uint64_t at) { return window.to_ns <= at; });
   auto last = first;
-  while (last != windows.end() && last->to_ns < to_ns + longest_window_ns_) {
+  while (last != windows.end() && last->least_from_ns < to_ns) {
     ++last;
   }
   return {static_cast<std::size_t>(first - windows.begin()),
@@ -124,8 +113,7 @@ std::pair<std::size_t, std::size_t> KernelWaitBudget::overlapping(
 
 std::uint64_t KernelWaitBudget::take(std::uint32_t worker, std::uint64_t from_ns,
                                      std::uint64_t to_ns, std::uint64_t wanted_ns) {
-  const auto entry = std::find_if(workers_.begin(), workers_.end(),
-                                  [&](const auto& one) { return one.first == worker; });
+  const auto entry = workers_.find(worker);
   if (entry == workers_.end()) {
     return 0;
   }

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/json_text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -103,7 +104,9 @@ void append_hex(std::string& out, std::span<const std::uint8_t> bytes) {
 
 class ValueWriter {
  public:
-  ValueWriter(std::string& out, const format::Decoder& decoder) : out_(out), decoder_(decoder) {}
+  ValueWriter(std::string& out, const format::Decoder& decoder, std::size_t max_bytes,
+              bool is_key = false)
+      : out_(out), decoder_(decoder), max_bytes_(max_bytes), is_key_(is_key) {}
 
   void write(const format::Value& value, const format::ElementCursor* parent) {
     using format::FieldType;
@@ -152,10 +155,11 @@ class ValueWriter {
 
  private:
   void write_pooled(std::uint32_t id) {
-    if (const auto text = decoder_.string(id)) {
-      append_json_string(out_, *text);
-    } else {
+    const auto text = decoder_.string(id);
+    if (!text) {
       out_ += "null";
+    } else if (has_room(text->size())) {
+      append_json_string(out_, *text);
     }
   }
 
@@ -165,12 +169,25 @@ class ValueWriter {
       out_ += "null";
       return;
     }
+    constexpr std::size_t kAddressBytes = 21;  // with quotes and comma, at most
+    if (!has_room(stack->size() * kAddressBytes)) {
+      return;
+    }
     out_ += '[';
     for (std::size_t i = 0; i < stack->size(); ++i) {
       out_ += i == 0 ? "" : ",";
       append_address(out_, (*stack)[i]);
     }
     out_ += ']';
+  }
+
+  // Whether what a pool reference stands for still fits; says so in its place if not.
+  bool has_room(std::size_t bytes) {
+    if (out_.size() + bytes <= max_bytes_) {
+      return true;
+    }
+    out_ += "\"(left out: too long)\"";
+    return false;
   }
 
   void write_frames(const format::Value& value) {
@@ -182,10 +199,16 @@ class ValueWriter {
     out_ += ']';
   }
 
-  // A map's key, as JSON wants it: a string.
+  // A map's key, as JSON wants it: a string. JSON inside JSON inside JSON would double its escapes
+  // at each level, so a key within a key is not written as JSON again.
   void write_key(const format::Value& key, const format::ElementCursor& cursor) {
+    if (is_key_ && format::is_container(key.type)) {
+      append_hex(out_, key.bytes);
+      return;
+    }
     std::string text;
-    ValueWriter(text, decoder_).write(key, &cursor);
+    ValueWriter(text, decoder_, max_bytes_ - std::min(max_bytes_, out_.size()), true)
+        .write(key, &cursor);
     if (!text.empty() && text.front() == '"') {
       out_ += text;
     } else {
@@ -214,6 +237,8 @@ class ValueWriter {
 
   std::string& out_;
   const format::Decoder& decoder_;
+  const std::size_t max_bytes_;
+  const bool is_key_;  // what is written becomes a text in JSON
 };
 
 }  // namespace
@@ -245,9 +270,24 @@ void append_json_number(std::string& out, double value) {
   }
 }
 
-void append_json_value(std::string& out, const format::Value& value,
-                       const format::Decoder& decoder) {
-  ValueWriter(out, decoder).write(value, nullptr);
+void append_json_value(std::string& out, const format::Value& value, const format::Decoder& decoder,
+                       std::size_t max_bytes) {
+  ValueWriter(out, decoder, max_bytes).write(value, nullptr);
+}
+
+std::string to_printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = sequence_length(text, i);
+    const unsigned b0 = byte_at(text, i);
+    // C0, DEL, and C1 (U+0080 to U+009F), of which U+009B starts commands of terminals.
+    const bool is_control = (length == 1 && (b0 < 0x20 || b0 == 0x7F)) ||
+                            (length == 2 && b0 == 0xC2 && byte_at(text, i + 1) < 0xA0);
+    out += length == 0 || is_control ? kReplacement : text.substr(i, length);
+    i += length == 0 ? 1 : length;
+  }
+  return out;
 }
 
 std::string to_utf8(std::string_view text) {

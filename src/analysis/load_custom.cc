@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "analysis/annotations.h"
 #include "analysis/loader_impl.h"
 
 namespace dial9::analysis {
@@ -15,27 +16,37 @@ bool has_same_fields(const EventTable& table, const std::vector<EventTable::Fiel
                     });
 }
 
+// The same for the same name and fields.
+std::uint64_t hash_of(NameId name, const std::vector<EventTable::Field>& fields) {
+  constexpr std::uint64_t kPrime = 0x100000001b3;  // FNV-1a over whole numbers
+  std::uint64_t hash = (0xcbf29ce484222325 ^ name) * kPrime;
+  for (const EventTable::Field& field : fields) {
+    hash = (hash ^ field.name) * kPrime;
+    hash = (hash ^ static_cast<std::uint64_t>(field.type)) * kPrime;
+  }
+  return hash;
+}
+
 }  // namespace
 
 void Loader::Impl::plan_custom(Plan& plan, const format::Schema& schema) {
   const NameId name = trace_.names.intern(schema.name);
+  const AnnotationsByField annotations(schema);
   std::vector<EventTable::Field> fields;
   for (std::size_t i = 0; i < schema.fields.size(); ++i) {
-    auto unit = schema.annotation(i, "unit");
-    if (!unit) {
-      unit = schema.annotation(i, "metrique.unit");
-    }
-    fields.push_back(
-        {trace_.names.intern(schema.fields[i].name), trace_.names.intern(unit.value_or("")),
-         trace_.names.intern(schema.annotation(i, "kind").value_or("")), schema.fields[i].type});
+    fields.push_back({trace_.names.intern(schema.fields[i].name),
+                      trace_.names.intern(annotations.unit(i).value_or("")),
+                      trace_.names.intern(annotations.find(i, "kind").value_or("")),
+                      schema.fields[i].type});
   }
   plan.handler = &Impl::on_custom;
-  for (std::size_t i = 0; i < trace_.custom.size(); ++i) {
+  std::vector<std::uint32_t>& tables = tables_by_hash_[hash_of(name, fields)];
+  for (const std::uint32_t i : tables) {
     EventTable& table = trace_.custom[i];
     if (table.name == name && table.has_timestamp == schema.has_timestamp &&
         has_same_fields(table, fields)) {
       table.fields = std::move(fields);  // the annotations may be new
-      plan.table = static_cast<std::uint32_t>(i);
+      plan.table = i;
       return;
     }
   }
@@ -44,6 +55,7 @@ void Loader::Impl::plan_custom(Plan& plan, const format::Schema& schema) {
   table.has_timestamp = schema.has_timestamp;
   table.fields = std::move(fields);
   plan.table = static_cast<std::uint32_t>(trace_.custom.size());
+  tables.push_back(plan.table);
   trace_.custom.push_back(std::move(table));
 }
 

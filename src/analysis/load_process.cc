@@ -10,15 +10,6 @@ namespace dial9::analysis {
 
 using format::Event;
 
-namespace {
-
-// A stretch that would end after the last nanosecond of the clock ends there.
-std::uint64_t end_of(std::uint64_t start_ns, std::uint64_t duration_ns) {
-  return duration_ns > ~start_ns ? ~std::uint64_t{0} : start_ns + duration_ns;
-}
-
-}  // namespace
-
 void Loader::Impl::on_blocking_call(const Event& event, const Plan& plan) {
   Block block;
   block.start_ns = event.timestamp_ns;
@@ -27,8 +18,8 @@ void Loader::Impl::on_blocking_call(const Event& event, const Plan& plan) {
   block.tid = number32(event, plan.field[0], 0);
   block.call = text(event, plan.field[2]);
   blocks_.push_back(block);
-  block_task_ids_.push_back(number(event, plan.field[1], 0));
-  touch(end_of(block.start_ns, block.duration_ns));
+  block_task_ids_.push_back(identity(event, plan.field[1], 0));
+  touch(block.end_ns());
 }
 
 void Loader::Impl::on_lock_wait(const Event& event, const Plan& plan) {
@@ -37,11 +28,11 @@ void Loader::Impl::on_lock_wait(const Event& event, const Plan& plan) {
   block.duration_ns = number(event, plan.field[4], 0);
   block.kind = BlockKind::kLock;
   block.tid = number32(event, plan.field[0], 0);
-  block.lock = number(event, plan.field[2], 0);
+  block.lock = identity(event, plan.field[2], 0);
   block.owner_tid = number32(event, plan.field[3], 0);
   blocks_.push_back(block);
-  block_task_ids_.push_back(number(event, plan.field[1], 0));
-  touch(end_of(block.start_ns, block.duration_ns));
+  block_task_ids_.push_back(identity(event, plan.field[1], 0));
+  touch(block.end_ns());
 }
 
 void Loader::Impl::on_off_cpu(const Event& event, const Plan& plan) {
@@ -54,7 +45,7 @@ void Loader::Impl::on_off_cpu(const Event& event, const Plan& plan) {
   block.tid = number32(event, plan.field[0], 0);
   blocks_.push_back(block);
   block_task_ids_.push_back(0);
-  touch(end_of(block.start_ns, block.duration_ns));
+  touch(block.end_ns());
 }
 
 void Loader::Impl::on_resource_usage(const Event& event, const Plan& plan) {

@@ -42,7 +42,7 @@ void Loader::Impl::add_park(std::uint64_t worker_id, const RawPark& park) {
 }
 
 void Loader::Impl::on_poll_start(const Event& event, const Plan& plan) {
-  const std::uint32_t task = task_index(number(event, plan.field[2], 0), event.timestamp_ns);
+  const std::uint32_t task = task_index(identity(event, plan.field[2], 0), event.timestamp_ns);
   const std::uint64_t depth = number(event, plan.field[1], kUnknownDepth);
   add_poll(number32(event, plan.field[0], kUnknownWorker),
            {event.timestamp_ns, task, text(event, plan.field[3]), stream_, RawPollKind::kStart,
@@ -68,7 +68,7 @@ void Loader::Impl::on_unpark(const Event& event, const Plan& plan) {
 }
 
 void Loader::Impl::on_task_spawn(const Event& event, const Plan& plan) {
-  const std::uint32_t task = task_index(number(event, plan.field[0], 0), event.timestamp_ns);
+  const std::uint32_t task = task_index(identity(event, plan.field[0], 0), event.timestamp_ns);
   if (task == kNoIndex) {
     return;
   }
@@ -81,26 +81,27 @@ void Loader::Impl::on_task_spawn(const Event& event, const Plan& plan) {
 }
 
 void Loader::Impl::on_task_terminate(const Event& event, const Plan& plan) {
-  const std::uint32_t task = task_index(number(event, plan.field[0], 0), event.timestamp_ns);
+  const std::uint32_t task = task_index(identity(event, plan.field[0], 0), event.timestamp_ns);
   if (task != kNoIndex) {
     trace_.tasks.terminate_ns[task] = event.timestamp_ns;
   }
 }
 
 void Loader::Impl::on_wake(const Event& event, const Plan& plan) {
-  const std::uint32_t woken = task_index(number(event, plan.field[1], 0), event.timestamp_ns);
+  const std::uint32_t woken = task_index(identity(event, plan.field[1], 0), event.timestamp_ns);
   if (woken == kNoIndex) {
     return;
   }
-  wakes_.push_back(
-      {event.timestamp_ns, woken, task_index(number(event, plan.field[0], 0), event.timestamp_ns)});
+  wakes_.push_back({event.timestamp_ns, woken,
+                    task_index(identity(event, plan.field[0], 0), event.timestamp_ns)});
 }
 
 Series& Loader::Impl::series(NameId runtime, Series::Kind kind) {
-  for (Series& existing : trace_.series) {
-    if (existing.runtime == runtime && existing.kind == kind) {
-      return existing;
-    }
+  const std::uint64_t key = std::uint64_t{runtime} << 8 | static_cast<std::uint64_t>(kind);
+  const auto [known, is_new] =
+      series_of_.try_emplace(key, static_cast<std::uint32_t>(trace_.series.size()));
+  if (!is_new) {
+    return trace_.series[known->second];
   }
   std::string name(trace_.names.text(runtime));
   name += name.empty() ? "" : ": ";

@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "analysis/annotations.h"
 #include "analysis/loader_impl.h"
 #include "format/value.h"
 
@@ -51,11 +52,8 @@ std::string_view name_in(std::string_view rest) {
   return rest.starts_with(":") ? rest.substr(1) : rest;
 }
 
-std::uint64_t unit_of(const Schema& schema, std::size_t field) {
-  auto unit = schema.annotation(field, "unit");
-  if (!unit) {
-    unit = schema.annotation(field, "metrique.unit");
-  }
+std::uint64_t unit_of(const AnnotationsByField& annotations, std::size_t field) {
+  const auto unit = annotations.unit(field);
   if (unit == "us") {
     return 1'000;
   }
@@ -83,7 +81,6 @@ bool Loader::Impl::plan_span(Plan& plan, const Schema& schema) {
   } else if (name.starts_with("SpanClose__") || name == "SpanCloseEvent") {
     plan.handler = &Impl::on_span_close;
     rest = name == "SpanCloseEvent" ? std::string_view{} : name.substr(9);
-    has_span_closes_ = true;
   } else {
     return false;
   }
@@ -96,7 +93,7 @@ bool Loader::Impl::plan_span(Plan& plan, const Schema& schema) {
     const std::string& field = schema.fields[i].name;
     if (field != kFirstEnter &&
         std::find(kSpanFields.begin(), kSpanFields.end(), field) == kSpanFields.end()) {
-      plan.user_fields.emplace_back(static_cast<std::int16_t>(i), trace_.names.intern(field));
+      plan.user_fields.emplace_back(static_cast<std::uint16_t>(i), trace_.names.intern(field));
     }
   }
   return true;
@@ -106,14 +103,15 @@ bool Loader::Impl::plan_span(Plan& plan, const Schema& schema) {
 bool Loader::Impl::plan_whole_span(Plan& plan, const Schema& schema) {
   plan.field.fill(kNoField);
   int roles = 0;
+  const AnnotationsByField annotations(schema);
   for (std::size_t i = 0; i < schema.fields.size(); ++i) {
     const auto at = static_cast<std::int16_t>(i);
-    const std::string_view role = schema.annotation(i, "dial9.role").value_or("");
+    const std::string_view role = annotations.find(i, "dial9.role").value_or("");
     const std::string& name = schema.fields[i].name;
     if (role == "span.start" || role == "span.duration") {
       ++roles;
       plan.field[role == "span.start" ? kWholeStart : kWholeDuration] = at;
-      plan.unit_ns = unit_of(schema, i);
+      plan.unit_ns = unit_of(annotations, i);
     } else if (role == "span.name") {
       plan.field[kWholeName] = at;
     } else if (role == "tokio.worker_id") {
@@ -121,7 +119,7 @@ bool Loader::Impl::plan_whole_span(Plan& plan, const Schema& schema) {
     } else if (role == "tokio.task_id" || name == "dial9.tokio.task_id") {
       plan.field[kWholeTask] = at;
     }
-    plan.user_fields.emplace_back(at, trace_.names.intern(name));
+    plan.user_fields.emplace_back(static_cast<std::uint16_t>(i), trace_.names.intern(name));
   }
   if (roles != 1 || !schema.has_timestamp) {
     plan.user_fields.clear();
@@ -148,7 +146,7 @@ void Loader::Impl::add_map_fields(const format::Value& value) {
 Range Loader::Impl::span_fields(const Event& event, const Plan& plan) {
   const auto first = static_cast<std::uint32_t>(span_cells_.size());
   for (const auto& [position, name] : plan.user_fields) {
-    const format::Value& value = event.values[static_cast<std::size_t>(position)];
+    const format::Value& value = event.values[position];
     if (!value.is_present) {
       continue;
     }
@@ -165,8 +163,8 @@ void Loader::Impl::on_span_enter(const Event& event, const Plan& plan) {
   RawSpan raw;
   raw.at_ns = event.timestamp_ns;
   raw.kind = RawSpanKind::kEnter;
-  raw.id = number(event, plan.field[kId], number(event, plan.field[kOtherId], 0));
-  raw.parent = number(event, plan.field[kParent], 0);
+  raw.id = identity(event, plan.field[kId], identity(event, plan.field[kOtherId], 0));
+  raw.parent = identity(event, plan.field[kParent], 0);
   raw.has_parent = raw.parent != 0;
   raw.start_ns = number(event, plan.field[kStart], kUnknownNs);
   raw.worker = number32(event, plan.field[kWorker], kUnknownWorker);
@@ -180,12 +178,12 @@ void Loader::Impl::on_span_enter(const Event& event, const Plan& plan) {
 void Loader::Impl::on_span_exit(const Event& event, const Plan& plan) {
   RawSpan raw;
   raw.at_ns = event.timestamp_ns;
-  raw.id = number(event, plan.field[kId], number(event, plan.field[kOtherId], 0));
+  raw.id = identity(event, plan.field[kId], identity(event, plan.field[kOtherId], 0));
   const bool is_newest = plan.field[kOtherId] >= 0;  // ends with a close of its own
   raw.kind = plan.field[kActive] >= 0 && !is_newest ? RawSpanKind::kFinalExit : RawSpanKind::kExit;
   raw.active_ns = number(event, plan.field[kActive], kUnknownNs);
   raw.idle_ns = number(event, plan.field[kIdle], kUnknownNs);
-  raw.parent = number(event, plan.field[kParent], 0);
+  raw.parent = identity(event, plan.field[kParent], 0);
   raw.has_parent = raw.parent != 0;
   raw.poll_count = number32(event, plan.field[kPollCount], 0);
   raw.is_completed = number(event, plan.field[kCompleted], 1) != 0;
@@ -201,8 +199,8 @@ void Loader::Impl::on_span_close(const Event& event, const Plan& plan) {
   RawSpan raw;
   raw.at_ns = event.timestamp_ns;
   raw.kind = RawSpanKind::kClose;
-  raw.id = number(event, plan.field[kId], number(event, plan.field[kOtherId], 0));
-  raw.parent = number(event, plan.field[kParent], 0);
+  raw.id = identity(event, plan.field[kId], identity(event, plan.field[kOtherId], 0));
+  raw.parent = identity(event, plan.field[kParent], 0);
   raw.has_parent = raw.parent != 0;
   raw.start_ns = number(event, plan.field[kStart], kUnknownNs);
   raw.active_ns = number(event, plan.field[kActive], kUnknownNs);
@@ -224,7 +222,7 @@ void Loader::Impl::on_whole_span(const Event& event, const Plan& plan) {
     raw.start_ns = duration <= event.timestamp_ns ? event.timestamp_ns - duration : kUnknownNs;
   }
   raw.worker = number32(event, plan.field[kWholeWorker], kUnknownWorker);
-  raw.task_id = number(event, plan.field[kWholeTask], 0);
+  raw.task_id = identity(event, plan.field[kWholeTask], 0);
   const NameId name = text(event, plan.field[kWholeName]);
   raw.name = name == kNoName ? plan.name : name;
   raw.fields = span_fields(event, plan);

@@ -5,10 +5,18 @@
 
 #include <algorithm>
 
+#include "analysis/fields.h"
 #include "analysis/json_text.h"
 #include "analysis/loader_impl.h"
 
 namespace dial9::analysis {
+namespace {
+
+constexpr std::uint64_t kTextPerCharge = 256;  // bytes of text that count as one event's memory
+// Of what one value's pool references stand for: hundreds of addresses.
+constexpr std::size_t kMaxCellBytes = 16 * 1024;
+
+}  // namespace
 
 struct Loader::Impl::Known {
   std::string_view name;
@@ -58,7 +66,10 @@ const Loader::Impl::Known* Loader::Impl::find_known(std::string_view name) {
 }
 
 void Loader::Impl::begin_input(std::string_view name) {
-  decoder_ = std::make_unique<format::Decoder>(*this);
+  format::DecodeLimits limits;
+  limits.held_bytes = std::clamp<std::uint64_t>(options_.max_memory_bytes / 2, limits.frame_bytes,
+                                                limits.held_bytes);
+  decoder_ = std::make_unique<format::Decoder>(*this, limits);
   gunzip_ = std::make_unique<format::Gunzip>(
       [this](std::span<const std::uint8_t> bytes) { return decoder_->feed(bytes); });
   plans_.clear();
@@ -108,6 +119,10 @@ void Loader::Impl::on_stream_start(std::uint64_t /*offset*/) {
 }
 
 void Loader::Impl::on_string(std::uint32_t id, std::string_view text) {
+  charge(1 + text.size() / kTextPerCharge);
+  if (trace_.hit_memory_limit) {
+    return;  // the next event ends the load
+  }
   const NameId name = trace_.names.intern(text);
   if (id < kDensePool) {
     if (id >= pool_.size()) {
@@ -150,7 +165,15 @@ void Loader::Impl::on_schema(const format::Schema& schema) {
   if (schema.index >= plans_.size()) {
     plans_.resize(schema.index + 1);
   }
+  plans_[schema.index].is_stale = true;
+  if (schema.name.starts_with("SpanClose")) {
+    has_span_closes_ = true;  // its writer closes spans, also if it hasn't yet
+  }
+}
+
+void Loader::Impl::make_plan(const format::Schema& schema) {
   Plan plan;
+  plan.is_stale = false;
   const NameId name = trace_.names.intern(schema.name);
   const auto [type, is_new] =
       type_index_.try_emplace(name, static_cast<std::uint32_t>(trace_.by_type.size()));
@@ -168,6 +191,9 @@ void Loader::Impl::on_schema(const format::Schema& schema) {
 }
 
 bool Loader::Impl::on_event(const format::Event& event) {
+  if (plans_[event.schema.index].is_stale) {
+    make_plan(event.schema);
+  }
   const Plan& plan = plans_[event.schema.index];
   ++trace_.events;
   ++trace_.by_type[plan.type].count;
@@ -175,15 +201,17 @@ bool Loader::Impl::on_event(const format::Event& event) {
   if (plan.handler != nullptr) {
     (this->*plan.handler)(event, plan);
   }
+  charge(1);
+  return !trace_.hit_memory_limit;
+}
+
+void Loader::Impl::charge(std::uint64_t work) {
   constexpr std::uint64_t kCheckEvery = 1 << 14;
-  if (++since_memory_check_ >= kCheckEvery) {
+  since_memory_check_ += work;
+  if (since_memory_check_ >= kCheckEvery) {
     since_memory_check_ = 0;
-    if (is_over_memory()) {
-      trace_.hit_memory_limit = true;
-      return false;
-    }
+    trace_.hit_memory_limit = trace_.hit_memory_limit || is_over_memory();
   }
-  return true;
 }
 
 // Stamp 0 is "no time" (symbol tables).
@@ -208,19 +236,12 @@ std::uint64_t Loader::Impl::number(const format::Event& event, std::int16_t fiel
   if (field < 0) {
     return missing;
   }
-  const format::Value& value = event.values[static_cast<std::size_t>(field)];
-  using format::FieldType;
-  switch (value.type) {
-    case FieldType::kI64:
-    case FieldType::kBool:
-    case FieldType::kVarint:
-    case FieldType::kU8:
-    case FieldType::kU16:
-    case FieldType::kU32:
-      return value.is_present ? value.bits : missing;
-    default:
-      return missing;
-  }
+  return number_of(event.values[static_cast<std::size_t>(field)], missing);
+}
+
+std::uint64_t Loader::Impl::identity(const format::Event& event, std::int16_t field,
+                                     std::uint64_t missing) {
+  return field < 0 ? missing : identity_of(event.values[static_cast<std::size_t>(field)], missing);
 }
 
 std::uint32_t Loader::Impl::number32(const format::Event& event, std::int16_t field,
@@ -261,6 +282,7 @@ Cell Loader::Impl::cell(const format::Value& value) {
     case FieldType::kU32:
       return {CellType::kU64, value.bits};
     case FieldType::kString:
+      charge(value.bytes.size() / kTextPerCharge);
       return {CellType::kText, trace_.names.intern(value.text())};
     case FieldType::kPooledString:
       return {CellType::kText, pooled(static_cast<std::uint32_t>(value.bits))};
@@ -268,7 +290,8 @@ Cell Loader::Impl::cell(const format::Value& value) {
       break;
   }
   std::string json;
-  append_json_value(json, value, *decoder_);
+  append_json_value(json, value, *decoder_, kMaxCellBytes);
+  charge(json.size() / kTextPerCharge);
   return {CellType::kText, trace_.names.intern(json)};
 }
 
@@ -297,7 +320,8 @@ std::uint32_t Loader::Impl::task_index(std::uint64_t id, std::uint64_t at_ns) {
 }
 
 bool Loader::Impl::is_over_memory() {
-  std::size_t bytes = trace_.bytes() + wakes_.bytes() + spans_.bytes() + span_cells_.bytes();
+  std::size_t bytes = trace_.bytes() + wakes_.bytes() + spans_.bytes() + span_cells_.bytes() +
+                      blocks_.capacity() * (sizeof(Block) + sizeof(std::uint64_t));
   for (const auto& [id, raw] : workers_) {
     bytes += raw.polls.bytes() + raw.parks.bytes();
   }

@@ -104,7 +104,8 @@ class Loader::Impl final : public format::Visitor {
     std::uint32_t table = kNoIndex;                // in trace_.custom
     NameId name = kNoName;                         // of spans without a name field
     std::uint64_t unit_ns = 1;                     // of a span's duration
-    std::vector<std::pair<std::int16_t, NameId>> user_fields;
+    bool is_stale = true;  // to be made (again) by the next event: annotations may come in droves
+    std::vector<std::pair<std::uint16_t, NameId>> user_fields;  // position, name
   };
   // A known event type: its name, handler and the fields that the handler reads.
   struct Known;
@@ -113,16 +114,21 @@ class Loader::Impl final : public format::Visitor {
   // --- reading fields (loader.cc)
   static std::uint64_t number(const format::Event& event, std::int16_t field,
                               std::uint64_t missing);
+  static std::uint64_t identity(const format::Event& event, std::int16_t field,
+                                std::uint64_t missing);
   static std::uint32_t number32(const format::Event& event, std::int16_t field,
                                 std::uint32_t missing);
   NameId text(const format::Event& event, std::int16_t field);
   NameId pooled(std::uint32_t id);
   Cell cell(const format::Value& value);
   void resolve(Plan& plan, const format::Schema& schema, std::span<const std::string_view> names);
+  void make_plan(const format::Schema& schema);
   void touch(std::uint64_t at_ns);
   std::uint32_t task_index(std::uint64_t id, std::uint64_t at_ns);
   RawWorker& worker(std::uint64_t id, std::uint64_t at_ns);
   bool is_over_memory();
+  // Counts work towards the next look at the memory; text that is kept counts by its length.
+  void charge(std::uint64_t work);
 
   // --- handlers (load_runtime.cc)
   void on_poll_start(const format::Event& event, const Plan& plan);
@@ -194,6 +200,8 @@ class Loader::Impl final : public format::Visitor {
   std::unordered_map<NameId, NameId> aliases_;
 
   std::unordered_map<NameId, std::uint32_t> type_index_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> tables_by_hash_;  // in custom
+  std::unordered_map<std::uint64_t, std::uint32_t> series_of_;  // by runtime and kind
   std::map<std::uint64_t, RawWorker> workers_;
   std::uint64_t last_worker_id_ = ~std::uint64_t{0};
   RawWorker* last_worker_ = nullptr;

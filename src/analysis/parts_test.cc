@@ -69,6 +69,23 @@ TEST(Distribution, QuantilesAreWithinASixteenthOfTheTrueOnes) {
   EXPECT_EQ(Distribution{}.quantile(0.5), 0U);
 }
 
+TEST(Distribution, OfFewDifferentValuesAnswersAsOneOfMany) {
+  for (std::uint64_t different = 1; different <= 40; ++different) {
+    Distribution distribution;
+    std::vector<std::uint64_t> values;
+    for (std::uint64_t i = 0; i < 200; ++i) {
+      const std::uint64_t value = std::uint64_t{1} << (7 * i % different);
+      values.push_back(value);
+      distribution.add(value);
+    }
+    std::sort(values.begin(), values.end());
+    for (const double q : {0.0, 0.25, 0.5, 0.9, 1.0}) {
+      const auto rank = static_cast<std::size_t>(std::max(std::ceil(q * 200), 1.0)) - 1;
+      EXPECT_EQ(distribution.quantile(q), values[rank]) << different << " values, q " << q;
+    }
+  }
+}
+
 TEST(Human, DurationsHaveThreeDigits) {
   EXPECT_EQ(human_duration(999), "999 ns");
   EXPECT_EQ(human_duration(1'500), "1.50 us");
@@ -98,6 +115,15 @@ TEST(JsonText, EscapesAndReplacesWhatIsNotUtf8) {
   EXPECT_EQ(quoted("\xC0\xAF"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\"");                  // overlong
   EXPECT_EQ(quoted("\xED\xA0\x80"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"");  // surrogate
   EXPECT_EQ(to_utf8("\xE2\x82"), "\xEF\xBF\xBD\xEF\xBF\xBD");                     // cut short
+}
+
+TEST(JsonText, PrintableTextHasNoControlCharacters) {
+  EXPECT_EQ(to_printable("a\x1b[2J\n\x7f"), "a\xEF\xBF\xBD[2J\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(to_printable("\xC2\x9B"
+                         "31m"),
+            "\xEF\xBF\xBD"
+            "31m");  // CSI in one character
+  EXPECT_EQ(to_printable("\xC2\xA0\xC3\xA9\xFF"), "\xC2\xA0\xC3\xA9\xEF\xBF\xBD");
 }
 
 TEST(JsonText, NumbersThatJsonHasNotAreNull) {

@@ -139,14 +139,14 @@ std::string report_text(const Trace& trace, const std::vector<Finding>& findings
   std::size_t number = 0;
   for (const Finding& finding : findings) {
     out += "\n" + std::to_string(++number) + ". " + std::string(to_string(finding.severity)) + " " +
-           std::string(to_string(finding.kind)) + ": " + to_utf8(finding.message) + "\n";
+           std::string(to_string(finding.kind)) + ": " + to_printable(finding.message) + "\n";
     if (finding.at_ns != kUnknownNs) {
       out += "   when: " + moment_text(trace, finding.at_ns);
       out += finding.worst_ns == kUnknownNs ? "\n"
                                             : ", worst " + human_duration(finding.worst_ns) + "\n";
     }
     for (const std::string& line : finding.evidence) {
-      out += "   - " + to_utf8(line) + "\n";
+      out += "   - " + to_printable(line) + "\n";
     }
     out += "   next: " + finding.next + "\n";
   }

@@ -211,6 +211,11 @@ struct Block {
   NameId call = kNoName;          // kCall
   std::uint64_t lock = 0;         // kLock: the lock's or strand's identity
   std::uint32_t owner_tid = 0;    // kLock; 0: unknown
+
+  // One that would end after the last nanosecond of the clock ends there.
+  std::uint64_t end_ns() const {
+    return duration_ns > ~start_ns ? ~std::uint64_t{0} : start_ns + duration_ns;
+  }
 };
 
 // True for a wait that isn't inside a poll: a handler that waited for its strand, not a thread that
