@@ -1,0 +1,22 @@
+// How far each thread of a recording child came, in memory that outlives the child. Each on a line
+// of its own. Spec: docs/spec/recorder.md, "Recovery".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace dial9::testing {
+
+inline constexpr std::uint64_t kThreads = 8;
+
+struct Counters {
+  struct alignas(64) Line {
+    std::atomic<std::uint64_t> value;  // record calls that have returned
+  };
+  Line done[kThreads];
+  std::atomic<std::uint64_t> is_recording;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace dial9::testing

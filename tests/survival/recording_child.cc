@@ -1,0 +1,107 @@
+// A process for the survival tests: 8 threads that record numbered events until it ends in the way
+// that it was told to, by itself or by its parent's hand. How far each thread came is in a shared
+// file that outlives it.
+//
+//   recording_child DIRECTORY COUNTERS END DELAY_US SEED
+//
+// END: wait (for the parent's kill), segv, abort, exit, oom, stop (an orderly one).
+// SPDX-License-Identifier: Apache-2.0
+#include <dial9/event.h>
+#include <dial9/recorder.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "counters.h"
+
+DIAL9_EVENT(Numbered, (std::uint64_t, thread), (std::uint64_t, number), (dial9::interned, name));
+
+namespace {
+
+using dial9::testing::Counters;
+
+void wait_us(long us) {
+  const timespec t{us / 1'000'000, us % 1'000'000 * 1000};
+  ::nanosleep(&t, nullptr);
+}
+
+// Bursts, so that the collector and the disk keep up on a small machine: losses are allowed and
+// counted, but they aren't what this is about.
+void record_on(std::uint64_t thread, Counters* counters, const std::atomic<bool>* is_done) {
+  const char* const names[] = {"one", "two", "three", "a longer name than those"};
+  for (std::uint64_t number = 0; !is_done->load(std::memory_order_relaxed); ++number) {
+    dial9::record(Numbered{thread, number, names[(number / 7) % 4]});
+    counters->done[thread].value.store(number + 1, std::memory_order_relaxed);
+    // And ever slower, so that a child that lives long doesn't outgrow its budget.
+    if (number % 64 == 63) wait_us(200 + static_cast<long>(number / 100));
+  }
+}
+
+// Up to a bound: where the limit isn't one, the machine shall not pay for it.
+[[noreturn]] void end_by_oom() {
+  for (int mib = 0; mib < 256; ++mib) {
+    auto* bytes = static_cast<char*>(std::malloc(1 << 20));
+    if (bytes != nullptr) std::memset(bytes, 1, 1 << 20);
+  }
+  ::_exit(9);
+}
+
+void end(const std::string& how) {
+  if (how == "segv") {
+    volatile int* nowhere = nullptr;
+    *nowhere = 1;
+  }
+  if (how == "abort") std::abort();
+  if (how == "exit") ::_exit(7);
+  if (how == "oom") end_by_oom();
+  if (how == "wait") ::pause();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) return 2;
+  const std::string how = argv[3];
+  const long delay_us = std::atol(argv[4]);
+  const unsigned long seed = std::strtoul(argv[5], nullptr, 10);
+  const int fd = ::open(argv[2], O_RDWR | O_CLOEXEC);
+  void* shared = ::mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (shared == MAP_FAILED) return 2;
+  auto* counters = static_cast<Counters*>(shared);
+
+  dial9::RecorderOptions options = dial9::RecorderOptions::disk(argv[1]);
+  options.budget_bytes = std::uint64_t{256} << 20;
+  // Small segments and short turns, so that kills fall into every part of the collector's work.
+  options.segment_bytes = (std::uint64_t{64} << 10) << (seed % 4);
+  options.rotation_period = std::chrono::milliseconds(10 + seed % 40);
+  options.arena_bytes = std::uint64_t{1} << (seed % 2 == 0 ? 20 : 22);
+  auto [recorder, status] = dial9::Recorder::start(options);
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s\n", status.message().c_str());
+    return 2;
+  }
+  std::atomic<bool> is_done{false};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < dial9::testing::kThreads; ++t) {
+    threads.emplace_back(record_on, t, counters, &is_done);
+  }
+  counters->is_recording.store(1, std::memory_order_release);
+  wait_us(delay_us);
+  if (how != "stop") end(how);
+  // The orderly end: what the dead ones left is recovered by then.
+  while (recorder.status().runs_recovered < seed) wait_us(1000);
+  is_done = true;
+  for (std::thread& thread : threads) thread.join();
+  return recorder.stop().is_complete ? 0 : 1;
+}
