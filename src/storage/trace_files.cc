@@ -97,6 +97,9 @@ std::vector<SegmentFile> segments_of(const std::string& directory,
   std::vector<SegmentFile> segments;
   for (const Entry& entry : entries) {
     const SegmentName name = parse_segment_name(entry.name);
+    if (name.state == SegmentState::kActive && entry.status.st_size == 0) {
+      continue;  // opened and not yet written to, or by a process that died just then
+    }
     if (S_ISREG(entry.status.st_mode) && name.state != SegmentState::kLoose) {
       segments.push_back(as_segment(join_path(directory, entry.name), name, entry.status));
     }

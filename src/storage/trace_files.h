@@ -69,8 +69,9 @@ struct Expansion {
 
 // What `path` stands for:
 // - a file: itself, whatever its name;
-// - a directory with segments: those, by n, an active one last; of a segment that is there plain
-//   and compressed (a crash between writing the one and removing the other), the plain one;
+// - a directory with segments: those, by n, an active one last (unless it is empty so far); of a
+//   segment that is there plain and compressed (a crash between writing the one and removing the
+//   other), the plain one;
 // - a directory of runs: its newest run. Runs that lie beside what was taken are named in
 //   `other_runs`, so that the caller can say so.
 // Errors: kNotFound (nothing there, or no trace in it), kPermission, kInvalidArgument (neither file

@@ -94,6 +94,16 @@ TEST_F(TraceFiles, TakesASegmentOnceWhereACrashLeftItTwice) {
   EXPECT_EQ(paths(expand_path(at("run"))), (Paths{at("run/trace.1.bin"), at("run/trace.2.bin")}));
 }
 
+TEST_F(TraceFiles, LeavesOutAnActiveSegmentThatIsEmptySoFar) {
+  const std::string sealed = make("run/trace.0.bin");
+  make("run/trace.1.bin.active", "");
+  EXPECT_EQ(paths(expand_path(at("run"))), Paths{sealed});
+  EXPECT_FALSE(list_runs(root_)->front().has_active_segment);
+  make("fresh/trace.0.bin.active", "");
+  EXPECT_EQ(expand_path(at("fresh")).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(list_runs(root_)->size(), 1u);
+}
+
 TEST_F(TraceFiles, TakesTheNewestRunAndNamesTheOthers) {
   make("abcd-1/trace.0.bin", "x", 3000);
   make("abcd-1/trace.1.bin", "x", 1000);
