@@ -40,7 +40,7 @@ struct RecorderOptions {
   // Segments go to `{directory}/{boot_id}/`; empty: memory ring (sealed segments stay in memory).
   std::string directory;
   // All bytes that this directory (or the memory ring) may hold, earlier runs included; the oldest
-  // sealed segment goes first. At least 64 KiB.
+  // sealed segment goes first. At least 256 KiB.
   std::uint64_t budget_bytes = std::uint64_t{1024} << 20;
   // A segment is sealed at this size; 0: min(100 MiB, budget / 4).
   std::uint64_t segment_bytes = 0;

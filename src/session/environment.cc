@@ -118,9 +118,10 @@ class Reader {
   std::vector<std::string> known_;
 };
 
-void read_storage(Reader& reader, RecorderOptions& options) {
+void read_storage(Reader& reader, EnvironmentPlan& plan) {
+  RecorderOptions& options = plan.options;
   options.directory = "/tmp/dial9-traces";
-  reader.text("DIAL9_TRACE_DIR", &options.directory);
+  plan.has_directory = reader.text("DIAL9_TRACE_DIR", &options.directory);
   std::uint64_t seconds = 60;
   reader.number("DIAL9_ROTATION_SECS", 1, 7 * 24 * 3600, &seconds);
   options.rotation_period = std::chrono::seconds(seconds);
@@ -140,6 +141,9 @@ void read_own(Reader& reader, EnvironmentPlan& plan) {
   RecorderOptions& options = plan.options;
   bool is_memory = false;
   reader.flag("DIAL9_MEMORY_RING", &is_memory);
+  if (is_memory && plan.has_directory) {
+    plan.messages.push_back("DIAL9_TRACE_DIR has no effect beside DIAL9_MEMORY_RING");
+  }
   if (is_memory) options.directory.clear();
   std::uint64_t kib = options.thread_bytes / 1024;
   reader.number("DIAL9_THREAD_BUFFER_KB", 16, 1 << 20, &kib);
@@ -218,7 +222,7 @@ EnvironmentPlan plan_from(const Variables& variables) {
   EnvironmentPlan plan;
   Reader reader(variables, plan);
   reader.flag("DIAL9_ENABLED", &plan.is_enabled);
-  read_storage(reader, plan.options);
+  read_storage(reader, plan);
   read_own(reader, plan);
   read_sources(reader, plan);
   read_unbuilt(reader);

@@ -17,6 +17,7 @@ namespace dial9::internal {
 struct EnvironmentPlan {
   bool is_enabled = false;
   RecorderOptions options;
+  bool has_directory = false;  // one was named; else options.directory is the default
   std::chrono::nanoseconds process_usage_period{0};  // 0: off
   std::uint32_t sched_wait_sample_rate = 10;
   std::string runtime_name;  // empty: none given

@@ -131,5 +131,14 @@ TEST(Environment, TurnsTheDirectoryOffForAMemoryRing) {
   EXPECT_TRUE(plan_from({{"DIAL9_MEMORY_RING", "on"}}).options.directory.empty());
 }
 
+TEST(Environment, SaysThatADirectoryHasNoEffectBesideAMemoryRing) {
+  const EnvironmentPlan plan =
+      plan_from({{"DIAL9_MEMORY_RING", "on"}, {"DIAL9_TRACE_DIR", "/data/traces"}});
+  EXPECT_TRUE(plan.options.directory.empty());
+  ASSERT_EQ(plan.messages.size(), 1u);
+  EXPECT_NE(plan.messages[0].find("DIAL9_TRACE_DIR"), std::string::npos);
+  EXPECT_TRUE(plan_from({{"DIAL9_MEMORY_RING", "on"}}).messages.empty());
+}
+
 }  // namespace
 }  // namespace dial9::internal
