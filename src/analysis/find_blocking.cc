@@ -221,7 +221,7 @@ void find_strand_waits(const FindContext& context, Findings& out) {
       finding.severity =
           sum_share >= kCriticalStrandWaits ? Severity::kCritical : Severity::kWarning;
     }
-    finding.message = human_count(blocked.count) + " handlers waited over " +
+    finding.message = counted(blocked.count, "handler") + " waited over " +
                       human_duration(kStrandFloorNs) + " for " + finding.where + ", up to " +
                       human_duration(finding.worst_ns) + " (" + human_duration(blocked.total_ns) +
                       " in all)";

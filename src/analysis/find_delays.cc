@@ -92,9 +92,8 @@ Finding make_finding(const FindContext& context, NameId runtime, const PerRuntim
                              place_text(trace, trace.polls.spawn_loc[found.worst]) + " on " +
                              worker_text(trace, finding.lane));
   if (found.explained != 0) {
-    finding.evidence.push_back(
-        human_count(found.explained) +
-        " late polls are left out: idle or descheduled workers explain them");
+    finding.evidence.push_back(counted(found.explained, "late poll", "is", "are") +
+                               " left out: idle or descheduled workers explain them");
   }
   finding.next = "see what the worker ran in that time: long polls, or more work than workers";
   finding.score = static_cast<double>(found.total_ns);

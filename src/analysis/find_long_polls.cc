@@ -49,6 +49,36 @@ std::unordered_map<NameId, Distribution> distributions(const Trace& trace) {
   return by_runtime;
 }
 
+// What the records say that the poll did: the calls and locks inside it, the longest by name.
+std::string inside_text(const Trace& trace, std::uint32_t poll) {
+  std::uint64_t blocked_ns = 0;
+  std::uint64_t longest_ns = 0;
+  std::string longest;
+  for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
+    const Block& block = trace.blocks[i];
+    if (block.poll != poll) {
+      continue;
+    }
+    blocked_ns += block.duration_ns;
+    if (block.duration_ns > longest_ns) {
+      longest_ns = block.duration_ns;
+      const std::string_view call = trace.names.text(block.call);
+      longest = block.kind == BlockKind::kLock ? "a lock"
+                : call.empty()                 ? "off the CPU"
+                                               : std::string(call);
+    }
+  }
+  if (blocked_ns == 0) {
+    return "no call or lock that blocks was recorded inside the longest: it computed, or waited "
+           "for "
+           "a CPU";
+  }
+  return "of the longest poll (" + human_duration(trace.polls.duration_ns(poll)) + "), " +
+         human_duration(std::min(blocked_ns, trace.polls.duration_ns(poll))) +
+         " went into recorded calls and locks, most into " + longest + " (" +
+         human_duration(longest_ns) + ")";
+}
+
 void add_evidence(const FindContext& context, const Place& place, const Distribution& durations,
                   bool has_sched, Finding& finding) {
   const Trace& trace = context.trace;
@@ -58,17 +88,14 @@ void add_evidence(const FindContext& context, const Place& place, const Distribu
                              worker_text(trace, finding.lane));
   if (place.explained != 0) {
     finding.evidence.push_back(human_count(place.explained) +
-                               " more are left out: the kernel may have kept their thread waiting");
+                               (place.explained == 1 ? " more is" : " more are") +
+                               " left out: the kernel may have kept the thread waiting");
   } else if (!has_sched) {
     finding.evidence.push_back(
         "the kernel's run-queue wait wasn't recorded, so a busy machine may be part of this");
   }
-  std::uint64_t blocked_ns = 0;
-  for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
-    blocked_ns += trace.blocks[i].poll == place.worst ? trace.blocks[i].duration_ns : 0;
-  }
-  if (blocked_ns != 0) {
-    finding.evidence.push_back("in the worst, calls that block took " + human_duration(blocked_ns));
+  if (!trace.blocks.empty()) {
+    finding.evidence.push_back(inside_text(trace, place.worst));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "analysis/finders.h"
 #include "analysis/human.h"
+#include "analysis/report.h"
 
 namespace dial9::analysis {
 namespace {
@@ -47,12 +48,15 @@ void find_loss(const FindContext& context, Findings& out) {
     if (share >= kWarningShare) {
       finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
     }
-    finding.message = counted(cause.count, "event") + (cause.count == 1 ? " was" : " were") +
-                      " dropped (" + finding.where + "), " + human_share(share) + " of all";
+    finding.message = counted(cause.count, "event", "was", "were") + " dropped (" + finding.where +
+                      "), " + human_share(share) + " of all";
+    const std::string first = moment_text(trace, cause.first_ns);
+    const std::string last = moment_text(trace, cause.last_ns);
     finding.evidence.push_back("in " + human_count(cause.records) +
-                               (cause.records == 1 ? " stretch over " : " stretches over ") +
+                               (cause.records == 1 ? " stretch from " : " stretches from ") +
+                               first + " to " + last + " (" +
                                human_duration(cause.last_ns - cause.first_ns) +
-                               "; delays that cross one are not counted");
+                               "); delays and span times that cross one are not judged");
     finding.next = "larger thread buffers or budget, or fewer events of the noisiest type";
     finding.score = static_cast<double>(cause.count);
     out.push_back(std::move(finding));
@@ -66,7 +70,8 @@ void find_loss(const FindContext& context, Findings& out) {
     finding.count = 1;
     finding.where = input.name;
     finding.message = "the input ends early: " + input.error->message;
-    finding.evidence.push_back(human_count(input.events) + " events before it were kept");
+    finding.evidence.push_back(counted(input.events, "event") + " before that " +
+                               (input.events == 1 ? "was" : "were") + " kept");
     finding.next = "normal for a process that was killed; else copy the file again";
     out.push_back(std::move(finding));
   }

@@ -80,8 +80,8 @@ Finding leak(const FindContext& context, NameId place, const Births& births) {
   const std::uint64_t lost = trace.lost_events();
   if (lost * 2 >= births.living) {
     finding.severity = Severity::kInfo;
-    finding.evidence.push_back(human_count(lost) +
-                               " events were lost: the ends of these tasks may be among them");
+    finding.evidence.push_back(counted(lost, "event", "was", "were") +
+                               " lost: the ends of these tasks may be among them");
   }
   finding.message = human_count(births.living) + " of " + human_count(births.spawned) +
                     " tasks from " + finding.where + " never ended, and " +
@@ -157,8 +157,8 @@ Finding migration(const Trace& trace, NameId place, const Moves& moves) {
   finding.worst_ns = moves.worst_delay_ns == 0 ? kUnknownNs : moves.worst_delay_ns;
   const double share = static_cast<double>(moves.moves) / static_cast<double>(moves.chances);
   finding.message = "tasks from " + finding.where + " changed the worker at " + human_share(share) +
-                    " of their polls (" + human_count(moves.moves) + " times, " +
-                    human_count(moves.tasks) + " tasks)";
+                    " of their polls (" + counted(moves.moves, "time") + ", " +
+                    counted(moves.tasks, "task") + ")";
   if (moves.hops != 0) {
     finding.evidence.push_back(human_count(moves.hops) + " of the changes come in rows of " +
                                std::to_string(kMinChain) + " and more, each to another runtime");

@@ -27,7 +27,7 @@ std::string human_duration(std::uint64_t ns) {
     return std::to_string(ns) + " ns";
   }
   if (ns < 1'000'000) {
-    return with_digits(value / 1e3, "us");
+    return with_digits(value / 1e3, "µs");
   }
   return ns < 1'000'000'000 ? with_digits(value / 1e6, "ms") : with_digits(value / 1e9, "s");
 }
@@ -43,6 +43,11 @@ std::string human_count(std::uint64_t count) {
 
 std::string counted(std::uint64_t count, std::string_view noun) {
   return human_count(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string counted(std::uint64_t count, std::string_view noun, std::string_view one,
+                    std::string_view many) {
+  return counted(count, noun) + " " + std::string(count == 1 ? one : many);
 }
 
 std::string human_share(double share) { return with_digits(share * 100, "%"); }

@@ -12,6 +12,9 @@ std::string human_duration(std::uint64_t ns);  // three significant digits; kUnk
 std::string human_count(std::uint64_t count);  // thousands separated by commas
 // "1 event", "7 events".
 std::string counted(std::uint64_t count, std::string_view noun);
+// The same with a verb that agrees: counted(7, "event", "was", "were") is "7 events were".
+std::string counted(std::uint64_t count, std::string_view noun, std::string_view one,
+                    std::string_view many);
 std::string human_share(double share);         // 0 to 1, as per cent
 std::string human_bytes(std::uint64_t bytes);  // binary units
 

@@ -17,6 +17,7 @@ void Loader::Impl::on_blocking_call(const Event& event, const Plan& plan) {
   block.kind = BlockKind::kCall;
   block.tid = number32(event, plan.field[0], 0);
   block.call = text(event, plan.field[2]);
+  block.stack = stack(event, plan.field[4]);
   blocks_.push_back(block);
   block_task_ids_.push_back(identity(event, plan.field[1], 0));
   touch(block.end_ns());
@@ -30,6 +31,7 @@ void Loader::Impl::on_lock_wait(const Event& event, const Plan& plan) {
   block.tid = number32(event, plan.field[0], 0);
   block.lock = identity(event, plan.field[2], 0);
   block.owner_tid = number32(event, plan.field[3], 0);
+  block.stack = stack(event, plan.field[5]);
   blocks_.push_back(block);
   block_task_ids_.push_back(identity(event, plan.field[1], 0));
   touch(block.end_ns());
@@ -43,6 +45,7 @@ void Loader::Impl::on_off_cpu(const Event& event, const Plan& plan) {
   block.kind = number(event, plan.field[2], 0) == kPreemptedReason ? BlockKind::kPreempted
                                                                    : BlockKind::kOffCpu;
   block.tid = number32(event, plan.field[0], 0);
+  block.stack = stack(event, plan.field[3]);
   blocks_.push_back(block);
   block_task_ids_.push_back(0);
   touch(block.end_ns());

@@ -15,12 +15,13 @@ namespace {
 constexpr std::uint64_t kTextPerCharge = 256;  // bytes of text that count as one event's memory
 // Of what one value's pool references stand for: hundreds of addresses.
 constexpr std::size_t kMaxCellBytes = 16 * 1024;
+constexpr std::size_t kStackEntryBytes = 48;  // of a hash table, with its node
 
 }  // namespace
 
 struct Loader::Impl::Known {
   std::string_view name;
-  Plan::Handler handler;  // nullptr: known, counted, not kept
+  Plan::Handler handler;
   std::initializer_list<std::string_view> fields;
 };
 
@@ -42,11 +43,13 @@ const Loader::Impl::Known* Loader::Impl::find_known(std::string_view name) {
       {"WorkerSchedEvent",
        &Impl::on_worker_sched,
        {"worker_id", "tid", "run_ns", "wait_ns", "slices"}},
-      {"BlockingCallEvent", &Impl::on_blocking_call, {"tid", "task_id", "call", "duration_ns"}},
+      {"BlockingCallEvent",
+       &Impl::on_blocking_call,
+       {"tid", "task_id", "call", "duration_ns", "callchain"}},
       {"LockWaitEvent",
        &Impl::on_lock_wait,
-       {"tid", "task_id", "lock", "owner_tid", "duration_ns"}},
-      {"OffCpuEvent", &Impl::on_off_cpu, {"tid", "duration_ns", "reason"}},
+       {"tid", "task_id", "lock", "owner_tid", "duration_ns", "callchain"}},
+      {"OffCpuEvent", &Impl::on_off_cpu, {"tid", "duration_ns", "reason", "callchain"}},
       {"ProcessResourceUsageEvent",
        &Impl::on_resource_usage,
        {"user_cpu_ns", "system_cpu_ns", "rss_bytes", "max_rss_bytes", "major_faults",
@@ -54,11 +57,13 @@ const Loader::Impl::Known* Loader::Impl::find_known(std::string_view name) {
       {"ClockSyncEvent", &Impl::on_clock_sync, {"realtime_ns"}},
       {"SegmentMetadataEvent", &Impl::on_metadata, {"entries"}},
       {"RecorderLossEvent", &Impl::on_loss, {"cause", "count", "first_ns", "last_ns"}},
-      {"CpuSampleEvent", nullptr, {}},
-      {"SymbolTableEntry", nullptr, {}},
-      {"TaskDumpEvent", nullptr, {}},
-      {"AllocEvent", nullptr, {}},
-      {"FreeEvent", nullptr, {}},
+      {"CpuSampleEvent",
+       &Impl::on_cpu_sample,
+       {"tid", "source", "thread_name", "callchain", "weight"}},
+      {"SymbolTableEntry",
+       &Impl::on_symbol,
+       {"addr", "size", "symbol_name", "inline_depth", "source_file", "source_line"}},
+      {"TaskDumpEvent", &Impl::on_task_dump, {"task_id", "callchain"}},
   };
   const auto* found = std::find_if(std::begin(kKnown), std::end(kKnown),
                                    [&](const Known& known) { return known.name == name; });
@@ -116,6 +121,7 @@ void Loader::Impl::on_stream_start(std::uint64_t /*offset*/) {
   ++stream_;
   sparse_pool_.clear();
   undefined_.clear();
+  stack_pool_.clear();
 }
 
 void Loader::Impl::on_string(std::uint32_t id, std::string_view text) {
@@ -286,6 +292,9 @@ Cell Loader::Impl::cell(const format::Value& value) {
       return {CellType::kText, trace_.names.intern(value.text())};
     case FieldType::kPooledString:
       return {CellType::kText, pooled(static_cast<std::uint32_t>(value.bits))};
+    case FieldType::kStackFrames:
+    case FieldType::kPooledStackFrames:
+      return {CellType::kStack, stack(value)};
     default:
       break;
   }
@@ -321,7 +330,8 @@ std::uint32_t Loader::Impl::task_index(std::uint64_t id, std::uint64_t at_ns) {
 
 bool Loader::Impl::is_over_memory() {
   std::size_t bytes = trace_.bytes() + wakes_.bytes() + spans_.bytes() + span_cells_.bytes() +
-                      blocks_.capacity() * (sizeof(Block) + sizeof(std::uint64_t));
+                      blocks_.capacity() * (sizeof(Block) + sizeof(std::uint64_t)) +
+                      samples_.bytes() + dumps_.bytes() + stack_by_hash_.size() * kStackEntryBytes;
   for (const auto& [id, raw] : workers_) {
     bytes += raw.polls.bytes() + raw.parks.bytes();
   }
@@ -333,6 +343,7 @@ Trace Loader::Impl::finish() {
   build_tasks();
   build_spans();
   build_rest();
+  build_profile();
   return std::move(trace_);
 }
 

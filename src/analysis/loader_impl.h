@@ -90,6 +90,7 @@ class Loader::Impl final : public format::Visitor {
   void on_schema(const format::Schema& schema) override;
   bool on_event(const format::Event& event) override;
   void on_string(std::uint32_t id, std::string_view text) override;
+  void on_stack(std::uint32_t id, std::span<const std::uint64_t> leaf_first) override;
 
  private:
   static constexpr std::size_t kMaxFields = 10;
@@ -155,6 +156,15 @@ class Loader::Impl final : public format::Visitor {
   void on_metadata(const format::Event& event, const Plan& plan);
   void on_loss(const format::Event& event, const Plan& plan);
 
+  // --- handlers (load_profile.cc)
+  void on_cpu_sample(const format::Event& event, const Plan& plan);
+  void on_symbol(const format::Event& event, const Plan& plan);
+  void on_task_dump(const format::Event& event, const Plan& plan);
+  // The number of a stack in trace_.stacks; kNoIndex: absent, empty or never defined.
+  std::uint32_t stack(const format::Value& value);
+  std::uint32_t stack(const format::Event& event, std::int16_t field);
+  std::uint32_t intern_stack(std::span<const std::uint64_t> frames);
+
   // --- spans (load_spans.cc)
   bool plan_span(Plan& plan, const format::Schema& schema);
   bool plan_whole_span(Plan& plan, const format::Schema& schema);
@@ -175,6 +185,7 @@ class Loader::Impl final : public format::Visitor {
   void build_tasks();                 // build_tasks.cc
   void build_spans();                 // build_spans.cc
   void build_rest();                  // build_rest.cc
+  void build_profile();               // build_profile.cc
   void locate_blocks();
   void name_lanes();
 
@@ -211,6 +222,10 @@ class Loader::Impl final : public format::Visitor {
   bool has_span_closes_ = false;
   std::vector<Block> blocks_;
   std::vector<std::uint64_t> block_task_ids_;
+  Column<CpuSample> samples_;
+  Column<TaskDump> dumps_;
+  std::unordered_map<std::uint32_t, std::uint32_t> stack_pool_;  // of the current stream
+  std::unordered_multimap<std::uint64_t, std::uint32_t> stack_by_hash_;
 };
 
 }  // namespace dial9::analysis

@@ -105,13 +105,41 @@ double Pyramid::covered_before(double at_ns, std::uint32_t row) const {
   return whole + std::clamp(inside, 0.0, static_cast<double>(duration(row)));
 }
 
+// The first row at or after `row` that starts at or after `at_ns`: looks near `row` first, since
+// the bins of a window follow each other.
+std::uint32_t Pyramid::first_start(std::uint32_t row, double at_ns) const {
+  std::uint32_t step = 1;
+  std::uint32_t low = row;
+  std::uint32_t high = row;
+  while (high < range_.last && static_cast<double>((*start_)[high]) < at_ns) {
+    low = high + 1;
+    high = range_.last - high > step ? high + step : range_.last;
+    step *= 2;
+  }
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (static_cast<double>((*start_)[middle]) < at_ns) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 void Pyramid::query(const Window& window, std::span<Bin> out) const {
+  Range rows = touching(window.t0_ns, window.t0_ns);
+  rows.last = rows.first;
   for (std::uint32_t i = 0; i < window.bins; ++i) {
     Bin& bin = out[i];
     bin = {};
     const double from_ns = window.t0_ns + window.bin_ns * i;
     const double to_ns = window.t0_ns + window.bin_ns * (i + 1);
-    const Range rows = touching(from_ns, to_ns);
+    // Of the rows before this bin's, only the last can reach into it: they don't overlap.
+    const bool reaches_in = i != 0 && rows.last != range_.first &&
+                            static_cast<double>((*end_)[rows.last - 1]) > from_ns;
+    rows.first = reaches_in ? rows.last - 1 : rows.last;
+    rows.last = first_start(rows.last, to_ns);
     if (rows.empty()) {
       continue;
     }

@@ -4,7 +4,7 @@
 // nodes).
 //
 // A pyramid of fan-out 16 over the durations gives the longest slice of a range and its index;
-// running sums give busy time. 8.6 bytes a slice. Query: O(bins × log slices).
+// running sums give busy time. 8.6 bytes a slice. Query: O(bins × log slices a bin).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -50,6 +50,7 @@ class Pyramid {
  private:
   std::uint64_t duration(std::uint32_t row) const { return (*end_)[row] - (*start_)[row]; }
   std::uint32_t better(std::uint32_t a, std::uint32_t b) const;
+  std::uint32_t first_start(std::uint32_t row, double at_ns) const;
   double covered_before(double at_ns, std::uint32_t row) const;
 
   const Column<std::uint64_t>* start_ = nullptr;

@@ -32,19 +32,19 @@ TEST(Report, TextReadsAsIsWrittenHere) {
   EXPECT_EQ(report_text(trace, diagnose(trace)),
             R"(313 events over 700 ms, from 2026-09-21T14:13:20.000000000Z
 1 worker, 2 tasks, 105 polls, 0 spans
-polls: p50 16.4 us, p90 16.4 us, p99 19.9 ms, max 20.0 ms
-ready delay: p50 1.00 us, p90 1.00 us, p99 1.00 us, max 1.00 us (100 polls known, 0 from a spawn, 5 unknown)
+polls: p50 16.4 µs, p90 16.4 µs, p99 19.9 ms, max 20.0 ms
+ready delay: p50 1.00 µs, p90 1.00 µs, p99 1.00 µs, max 1.00 µs (100 polls known, 0 from a spawn, 5 unknown)
 
 1. critical long-poll: 5 polls of tasks from slow.cc:9 held a worker for up to 20.0 ms (100 ms in all, 14.3 % of one worker)
    when: 2026-09-21T14:13:20.200000000Z, worst 20.0 ms
-   - all polls of this runtime: p50 16.4 us, p90 16.4 us, p99 19.9 ms, max 20.0 ms over 105 polls
+   - all polls of this runtime: p50 16.4 µs, p90 16.4 µs, p99 19.9 ms, max 20.0 ms over 105 polls
    - the worst: task 2 on worker 0 (main)
    - the kernel's run-queue wait wasn't recorded, so a busy machine may be part of this
    next: all other tasks of that worker wait meanwhile: split the work, move it to a pool, or await
 
 2. warning loss: 1 event was dropped (buffer full), 0.32 % of all
    when: 2026-09-21T14:13:20.690000000Z
-   - in 1 stretch over 5.00 ms; delays that cross one are not counted
+   - in 1 stretch from 2026-09-21T14:13:20.690000000Z to 2026-09-21T14:13:20.695000000Z (5.00 ms); delays and span times that cross one are not judged
    next: larger thread buffers or budget, or fewer events of the noisiest type
 )");
 }
@@ -56,7 +56,7 @@ TEST(Report, JsonReadsAsIsWrittenHere) {
   EXPECT_EQ(
       report_json(trace, findings),
       R"({"trace": {"events": 313, "begin": "2026-09-21T14:13:20.000000000Z", "duration_ns": 700000000, "workers": 1, "tasks": 2, "polls": 105, "spans": 0, "lost_events": 1, "inversions": 0, "truncated": false}, "findings": [
-{"kind": "loss", "severity": "warning", "message": "1 event was dropped (buffer full), 0.32 % of all", "count": 1, "worst_ns": null, "at": "2026-09-21T14:13:20.690000000Z", "at_ns": 690000000, "duration_ns": 5000000, "where": "buffer full", "worker": null, "task": null, "evidence": ["in 1 stretch over 5.00 ms; delays that cross one are not counted"], "next": "larger thread buffers or budget, or fewer events of the noisiest type"}
+{"kind": "loss", "severity": "warning", "message": "1 event was dropped (buffer full), 0.32 % of all", "count": 1, "worst_ns": null, "at": "2026-09-21T14:13:20.690000000Z", "at_ns": 690000000, "duration_ns": 5000000, "where": "buffer full", "worker": null, "task": null, "evidence": ["in 1 stretch from 2026-09-21T14:13:20.690000000Z to 2026-09-21T14:13:20.695000000Z (5.00 ms); delays and span times that cross one are not judged"], "next": "larger thread buffers or budget, or fewer events of the noisiest type"}
 ]}
 )");
 }

@@ -141,6 +141,23 @@ std::uint32_t Trace::park_at(std::uint32_t lane, std::uint64_t at_ns) const {
   return slice_at(parks.start_ns, parks.end_ns, lanes[lane].parks, at_ns);
 }
 
+Range Trace::dumps_of_task(std::uint32_t task) const {
+  const auto first_of = [this](std::uint64_t wanted) {
+    std::uint32_t low = 0;
+    auto high = static_cast<std::uint32_t>(dumps.size());
+    while (low < high) {
+      const std::uint32_t middle = low + (high - low) / 2;
+      if (dumps[middle].task < wanted) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  };
+  return {first_of(task), first_of(std::uint64_t{task} + 1)};
+}
+
 std::size_t Trace::bytes() const {
   std::size_t total = names.bytes();
   total +=
@@ -163,7 +180,7 @@ std::size_t Trace::bytes() const {
   for (const EventTable& table : custom) {
     total += sum_bytes(table.at_ns, table.bits, table.types);
   }
-  total += sum_bytes(sched, blocks, resources);
+  total += sum_bytes(sched, blocks, resources, stacks, symbols, samples, dumps);
   for (const MetadataEntry& entry : metadata) {
     total += sizeof entry + entry.key.size() + entry.value.size();
   }

@@ -18,6 +18,7 @@
 
 #include "analysis/column.h"
 #include "analysis/names.h"
+#include "analysis/profile.h"
 #include "base/result.h"
 #include "format/wire.h"
 
@@ -28,14 +29,6 @@ inline constexpr std::uint32_t kNoIndex = ~std::uint32_t{0};
 inline constexpr std::uint32_t kUnknownWorker = 255;   // several threads may share it
 inline constexpr std::uint32_t kBlockingWorker = 254;  // threads of blocking pools share it
 inline constexpr std::uint8_t kUnknownDepth = 255;     // of a local queue: also "255 or more"
-
-// Rows [first, last) of a column.
-struct Range {
-  std::uint32_t first = 0;
-  std::uint32_t last = 0;
-  std::uint32_t size() const { return last - first; }
-  bool empty() const { return first == last; }
-};
 
 // How a poll's ready time is known, or why not.
 enum class ReadySource : std::uint8_t {
@@ -141,11 +134,13 @@ struct Wakes {
 };
 
 // A typed value of a span's field or a custom event's cell.
-enum class CellType : std::uint8_t { kAbsent, kU64, kI64, kF64, kBool, kText };
+enum class CellType : std::uint8_t { kAbsent, kU64, kI64, kF64, kBool, kText, kStack };
 struct Cell {
   CellType type = CellType::kAbsent;
-  std::uint64_t bits = 0;  // of kText: a NameId
-  bool is_number() const { return type != CellType::kAbsent && type != CellType::kText; }
+  std::uint64_t bits = 0;  // of kText: a NameId; of kStack: a stack
+  bool is_number() const {
+    return type != CellType::kAbsent && type != CellType::kText && type != CellType::kStack;
+  }
   double number() const;  // NaN if it isn't one
 };
 struct NamedCell {
@@ -211,6 +206,7 @@ struct Block {
   NameId call = kNoName;          // kCall
   std::uint64_t lock = 0;         // kLock: the lock's or strand's identity
   std::uint32_t owner_tid = 0;    // kLock; 0: unknown
+  std::uint32_t stack = kNoIndex;
 
   // One that would end after the last nanosecond of the clock ends there.
   std::uint64_t end_ns() const {
@@ -301,6 +297,11 @@ struct Trace {
   std::vector<Series> series;
   Column<SchedSample> sched;  // sorted by time
   Column<Block> blocks;
+  Stacks stacks;
+  Symbols symbols;
+  Column<CpuSample> samples;           // by (row, time)
+  std::vector<SampleRow> sample_rows;  // lanes first
+  Column<TaskDump> dumps;              // by (task, time)
   Column<ResourceSample> resources;
   std::vector<LossRecord> loss;  // by first_ns
   std::vector<Anchor> anchors;   // by monotonic_ns
@@ -328,7 +329,8 @@ struct Trace {
   // The poll of the lane that covers `at_ns` (start <= at < end), or kNoIndex. O(log n).
   std::uint32_t poll_at(std::uint32_t lane, std::uint64_t at_ns) const;
   std::uint32_t park_at(std::uint32_t lane, std::uint64_t at_ns) const;
-  std::size_t bytes() const;  // what this holds in memory, about
+  Range dumps_of_task(std::uint32_t task) const;  // of dumps; O(log n)
+  std::size_t bytes() const;                      // what this holds in memory, about
 };
 
 }  // namespace dial9::analysis

@@ -1,0 +1,122 @@
+// Puts samples on the lane of the worker whose thread they are of, or on a row of the thread's own,
+// and dumps in the life of their task. A thread that several workers had is told apart by what the
+// worker's nearest park says.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include "analysis/loader_impl.h"
+#include "base/stable_sort.h"
+
+namespace dial9::analysis {
+namespace {
+
+// Which lane a thread worked on at a moment.
+class LaneOfThread {
+ public:
+  explicit LaneOfThread(const Trace& trace) : trace_(trace) {
+    for (std::uint32_t park = 0; park < trace.parks.size(); ++park) {
+      std::vector<std::uint32_t>& lanes = lanes_[trace.parks.tid[park]];
+      if (std::find(lanes.begin(), lanes.end(), trace.parks.lane[park]) == lanes.end()) {
+        lanes.push_back(trace.parks.lane[park]);
+      }
+    }
+    lanes_.erase(0);
+  }
+
+  std::uint32_t at(std::uint32_t tid, std::uint64_t at_ns) const {
+    const auto found = lanes_.find(tid);
+    if (found == lanes_.end()) {
+      return kNoIndex;
+    }
+    std::uint32_t only = kNoIndex;
+    for (const std::uint32_t lane : found->second) {
+      if (!is_of(lane, tid, at_ns)) {
+        continue;
+      }
+      const bool is_busy_there = trace_.poll_at(lane, at_ns) != kNoIndex;
+      if (is_busy_there) {
+        return lane;
+      }
+      only = lane;
+    }
+    return only;
+  }
+
+ private:
+  // The parks around the moment are of this thread.
+  bool is_of(std::uint32_t lane, std::uint32_t tid, std::uint64_t at_ns) const {
+    const Parks& parks = trace_.parks;
+    const Range range = trace_.lanes[lane].parks;
+    std::uint32_t low = range.first;
+    std::uint32_t high = range.last;
+    while (low < high) {
+      const std::uint32_t middle = low + (high - low) / 2;
+      if (parks.start_ns[middle] <= at_ns) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    const bool is_before = low == range.first || parks.tid[low - 1] == tid;
+    const bool is_after = low == range.last || parks.tid[low] == tid;
+    return is_before && is_after;
+  }
+
+  const Trace& trace_;
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> lanes_;
+};
+
+}  // namespace
+
+void Loader::Impl::build_profile() {
+  if (!aliases_.empty()) {
+    for (Symbol& symbol : trace_.symbols.rows()) {
+      symbol.name = settled(symbol.name);
+      symbol.file = settled(symbol.file);
+    }
+  }
+  trace_.symbols.sort();
+  const LaneOfThread lanes(trace_);
+  // (0, lane) or (1, thread): lanes come first.
+  using Key = std::pair<std::uint32_t, std::uint32_t>;
+  std::map<Key, std::vector<std::uint32_t>> rows;
+  for (std::uint32_t i = 0; i < samples_.size(); ++i) {
+    const std::uint32_t lane = lanes.at(samples_[i].tid, samples_[i].at_ns);
+    rows[lane == kNoIndex ? Key{1, samples_[i].tid} : Key{0, lane}].push_back(i);
+  }
+  for (auto& [key, members] : rows) {
+    dial9::stable_sort(members.begin(), members.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return samples_[a].at_ns < samples_[b].at_ns;
+    });
+    SampleRow row;
+    row.lane = key.first == 0 ? key.second : kNoIndex;
+    row.tid = key.first == 0 ? 0 : key.second;
+    row.samples.first = static_cast<std::uint32_t>(trace_.samples.size());
+    for (const std::uint32_t i : members) {
+      CpuSample sample = samples_[i];
+      sample.thread_name = settled(sample.thread_name);
+      row.thread_name = sample.thread_name == kNoName ? row.thread_name : sample.thread_name;
+      trace_.samples.push_back(sample);
+    }
+    row.samples.last = static_cast<std::uint32_t>(trace_.samples.size());
+    trace_.sample_rows.push_back(row);
+    members = {};
+  }
+  samples_.clear();
+  std::vector<std::uint32_t> order(dumps_.size());
+  std::iota(order.begin(), order.end(), 0U);
+  dial9::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return dumps_[a].task != dumps_[b].task ? dumps_[a].task < dumps_[b].task
+                                            : dumps_[a].at_ns < dumps_[b].at_ns;
+  });
+  for (const std::uint32_t i : order) {
+    trace_.dumps.push_back(dumps_[i]);
+  }
+  dumps_.clear();
+  stack_by_hash_.clear();
+}
+
+}  // namespace dial9::analysis

@@ -1,0 +1,88 @@
+// What profilers leave in a trace: call stacks, samples of running threads, dumps of suspended
+// tasks, and the symbols that name addresses. Strongest property: an address that no symbol covers
+// stays an address. Spec: docs/spec/events.md, "Profiling".
+//
+// Memory: 8 bytes a distinct stack's frame, 40 a sample, 16 a dump, 40 a symbol; counted in
+// Trace::bytes().
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/column.h"
+#include "analysis/names.h"
+
+namespace dial9::analysis {
+
+// Rows [first, last) of a column.
+struct Range {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint32_t size() const { return last - first; }
+  bool empty() const { return first == last; }
+};
+
+// Distinct stacks; a stack's position is its number.
+struct Stacks {
+  Column<std::uint64_t> frames;
+  Column<Range> ranges;  // of frames, leaf first
+  std::size_t size() const { return ranges.size(); }
+  std::size_t bytes() const { return frames.bytes() + ranges.bytes(); }
+};
+
+// One function at an address; several of one address are what was inlined there.
+struct Symbol {
+  std::uint64_t addr = 0;
+  std::uint64_t size = 0;  // 0: the address alone
+  NameId name = kNoName;
+  NameId file = kNoName;
+  std::uint32_t line = 0;          // 0: not known
+  std::uint32_t inline_depth = 0;  // 0: outermost
+};
+
+// Sorted by (address, depth), each once.
+class Symbols {
+ public:
+  void add(const Symbol& symbol) { rows_.push_back(symbol); }
+  void sort();
+  // The symbols of an address from the innermost to the outermost; empty: none covers it.
+  std::vector<Symbol> at(std::uint64_t address) const;
+  std::size_t size() const { return rows_.size(); }
+  std::size_t bytes() const { return rows_.capacity() * sizeof(Symbol); }
+  std::vector<Symbol>& rows() { return rows_; }
+
+ private:
+  std::vector<Symbol> rows_;
+};
+
+enum class SampleSource : std::uint8_t { kCpu, kSwitch };  // a CPU clock's tick, a context switch
+
+struct CpuSample {
+  std::uint64_t at_ns = 0;
+  std::uint32_t tid = 0;
+  std::uint32_t stack = 0;   // kNoIndex: not recorded
+  std::uint32_t weight = 1;  // periods that it stands for
+  NameId thread_name = kNoName;
+  SampleSource source = SampleSource::kCpu;
+};
+
+// The samples of a worker's lane, or of a thread that isn't a worker.
+struct SampleRow {
+  std::uint32_t lane = 0;  // kNoIndex: a thread of its own
+  std::uint32_t tid = 0;   // of a thread of its own
+  NameId thread_name = kNoName;
+  Range samples;  // by time
+};
+
+// Where a suspended task waited.
+struct TaskDump {
+  std::uint64_t at_ns = 0;
+  std::uint32_t task = 0;
+  std::uint32_t stack = 0;  // kNoIndex: not recorded
+};
+
+}  // namespace dial9::analysis

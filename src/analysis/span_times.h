@@ -1,0 +1,70 @@
+// Where a span's time went: on a CPU, held by a call or lock, waiting for something to happen,
+// ready and waiting for a thread, or unknown. Strongest property: the five always sum to the span's
+// length, and each of the first four is a lower bound; what the records don't prove is unknown.
+// Spec: docs/spec/events.md, "Where a span's time goes".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analysis/loss_ranges.h"
+#include "analysis/trace.h"
+
+namespace dial9::analysis {
+
+// Why a stretch of a span can't be attributed.
+enum class UnknownTime : std::uint8_t {
+  kNoTask,       // the span's task isn't known, or has no polls in the trace
+  kEventsLost,   // events were dropped meanwhile
+  kCutOff,       // a poll whose end wasn't recorded, or what lies outside the recorded polls
+  kNoReadyTime,  // the task's ready time isn't known
+  kNoCpuClock,   // in a poll; its thread's CPU clock was not read around it
+  kOffCpu,       // in a poll; its thread was off the CPU for that long around it, nobody says why
+  kConcurrent,   // the task ran more, or less, than the span says it did: several branches of it
+};
+inline constexpr std::size_t kUnknownTimes = 7;
+// A short phrase for a reader, for instance "events were lost".
+std::string_view describe(UnknownTime reason);
+
+struct SpanTime {
+  std::uint64_t on_cpu_ns = 0;
+  std::uint64_t blocked_ns = 0;          // in a recorded call or lock, off the CPU, or for a strand
+  std::uint64_t async_wait_ns = 0;       // suspended, nothing to do
+  std::uint64_t scheduler_delay_ns = 0;  // ready, or preempted, and not running
+  std::array<std::uint64_t, kUnknownTimes> unknown_by{};  // ns by UnknownTime
+
+  std::uint64_t unknown_ns() const;
+  std::uint64_t sum_ns() const;  // the span's length
+  // The reason with the most unknown time.
+  UnknownTime main_reason() const;
+  void add(const SpanTime& other);
+};
+
+// Answers for all spans of a trace, which outlives this. Immutable: any number of threads may ask.
+// Memory: 8 bytes a block. A question costs O(polls of the task in the span × log polls).
+class SpanTimes {
+ public:
+  explicit SpanTimes(const Trace& trace);
+  // `span`: index in trace.spans.
+  SpanTime of(std::uint32_t span) const;
+  std::size_t bytes() const;
+
+ private:
+  friend class SpanSweep;
+  std::uint32_t park_after(std::uint32_t poll) const;
+  std::uint64_t unexplained_before(std::uint32_t park) const;
+  std::uint64_t blocked_between(std::uint32_t lane, std::uint64_t from_ns,
+                                std::uint64_t to_ns) const;
+
+  const Trace& trace_;
+  LossRanges loss_;
+  std::vector<std::uint32_t> in_polls_;      // blocks inside a poll, by (poll, start)
+  std::vector<std::uint32_t> strand_waits_;  // by (task, start)
+  std::uint64_t longest_strand_wait_ns_ = 0;
+};
+
+}  // namespace dial9::analysis
