@@ -7,72 +7,16 @@
 #include <cinttypes>
 #include <nlohmann/json.hpp>
 
+#include "server/facts.h"
+
 namespace dial9::server {
 namespace {
 
-using analysis::Cell;
-using analysis::CellType;
 using analysis::kNoIndex;
 using analysis::kUnknownNs;
 using nlohmann::json;
 
 constexpr std::size_t kMaxBlocks = 20;
-constexpr double kExactInteger = 9007199254740992.0;  // 2^53: above, JSON numbers lose digits
-
-// Collects facts in the order in which they are shown.
-class Facts {
- public:
-  explicit Facts(const Run& run) : run_(run) {}
-
-  void text(std::string_view name, std::string_view value) {
-    if (!value.empty()) add(name, value, nullptr);
-  }
-  void duration(std::string_view name, std::uint64_t ns) {
-    add(name, ns == kUnknownNs ? json() : json(ns), "ns");
-  }
-  void count(std::string_view name, std::uint64_t value) { add(name, value, nullptr); }
-  void moment(std::string_view name, std::uint64_t at_ns) {
-    add(name, nullptr, nullptr);
-    facts_.back()["at_ns"] = run_.relative(at_ns);
-  }
-  void task(std::string_view name, std::uint32_t task) {
-    add(name, nullptr, nullptr);
-    facts_.back()["task"] = std::to_string(run_.trace().tasks.id[task]);
-  }
-  void cell(std::string_view name, const Cell& cell, std::string_view unit) {
-    add(name, value_of(cell), unit.empty() ? json() : json(unit));
-  }
-  json take() { return std::move(facts_); }
-
- private:
-  void add(std::string_view name, json value, json unit) {
-    facts_.push_back({{"name", name}, {"value", std::move(value)}, {"unit", std::move(unit)}});
-  }
-  json value_of(const Cell& cell) const {
-    switch (cell.type) {
-      case CellType::kAbsent:
-        return {};
-      case CellType::kBool:
-        return cell.bits != 0 ? "true" : "false";
-      case CellType::kText:
-        return std::string(run_.trace().names.text(static_cast<analysis::NameId>(cell.bits)));
-      case CellType::kU64:
-        if (cell.number() > kExactInteger) return std::to_string(cell.bits);
-        return cell.bits;
-      case CellType::kI64:
-        if (std::abs(cell.number()) > kExactInteger) {
-          return std::to_string(static_cast<std::int64_t>(cell.bits));
-        }
-        return static_cast<std::int64_t>(cell.bits);
-      case CellType::kF64:
-        return cell.number();
-    }
-    return {};
-  }
-
-  const Run& run_;
-  json facts_ = json::array();
-};
 
 json details(const char* what, std::string title, json index, double at_ns, json dur_ns, json lane,
              json task, json facts) {
@@ -105,7 +49,8 @@ std::string_view block_name(analysis::BlockKind kind) {
 }
 
 // The calls, locks and switches inside a poll.
-void add_blocks(const analysis::Trace& trace, std::uint32_t poll, Facts& facts) {
+void add_blocks(const Run& run, std::uint32_t poll, Facts& facts) {
+  const auto& trace = run.trace();
   const auto& blocks = trace.blocks;
   std::size_t low = 0;
   std::size_t high = blocks.size();
@@ -133,6 +78,7 @@ void add_blocks(const analysis::Trace& trace, std::uint32_t poll, Facts& facts) 
       name += " held by thread " + std::to_string(blocks[low].owner_tid);
     }
     facts.duration(name, blocks[low].duration_ns);
+    facts.text("at", stack_text(run, blocks[low].stack));
   }
   if (hidden != 0) facts.count("More blocked calls", hidden);
 }
@@ -161,7 +107,7 @@ json poll_json(const Run& run, std::uint32_t poll) {
   if ((polls.flags[poll] & analysis::kPollEndLost) != 0) {
     facts.text("End", "not recorded: shown until the next poll");
   }
-  add_blocks(trace, poll, facts);
+  add_blocks(run, poll, facts);
   return details("poll", "Poll", poll, run.relative(polls.start_ns[poll]), polls.duration_ns(poll),
                  polls.lane[poll], task_or_null(trace, polls.task[poll]), facts.take());
 }
@@ -189,15 +135,29 @@ json park_json(const Run& run, std::uint32_t park) {
                  facts.take());
 }
 
+namespace {
+
+// Where the span's time went, and why some of it isn't known.
+json parts_json(const analysis::SpanTime& time) {
+  json unknown = json::array();
+  for (std::size_t i = 0; i < analysis::kUnknownTimes; ++i) {
+    if (time.unknown_by[i] == 0) continue;
+    unknown.push_back({{"ns", time.unknown_by[i]},
+                       {"why", analysis::describe(static_cast<analysis::UnknownTime>(i))}});
+  }
+  return {{"on_cpu_ns", time.on_cpu_ns},         {"blocked_ns", time.blocked_ns},
+          {"async_wait_ns", time.async_wait_ns}, {"scheduler_delay_ns", time.scheduler_delay_ns},
+          {"unknown_ns", time.unknown_ns()},     {"unknown", std::move(unknown)}};
+}
+
+}  // namespace
+
 json span_json(const Run& run, std::uint32_t span) {
   const auto& trace = run.trace();
   const auto& spans = trace.spans;
   Facts facts(run);
   const std::uint64_t length = spans.end_ns[span] - spans.start_ns[span];
   facts.duration("On a worker", spans.active_ns[span]);
-  if (spans.active_ns[span] != kUnknownNs && spans.active_ns[span] <= length) {
-    facts.duration("Waiting", length - spans.active_ns[span]);
-  }
   if (spans.poll_count[span] != 0) facts.count("Polls", spans.poll_count[span]);
   if (spans.id[span] != 0) {
     char text[24];
@@ -216,9 +176,11 @@ json span_json(const Run& run, std::uint32_t span) {
     facts.cell(trace.names.text(trace.span_fields[i].name), trace.span_fields[i].cell, {});
   }
   const std::string_view name = trace.names.text(spans.name[span]);
-  return details("span", "Span " + std::string(name.empty() ? "without a name" : name), span,
-                 run.relative(spans.start_ns[span]), length, nullptr,
-                 task_or_null(trace, spans.task[span]), facts.take());
+  json out = details("span", "Span " + std::string(name.empty() ? "without a name" : name), span,
+                     run.relative(spans.start_ns[span]), length, nullptr,
+                     task_or_null(trace, spans.task[span]), facts.take());
+  out["parts"] = parts_json(run.span_times().of(span));
+  return out;
 }
 
 json event_json(const Run& run, EventRef event) {
@@ -229,9 +191,16 @@ json event_json(const Run& run, EventRef event) {
     facts.cell(trace.names.text(table.fields[i].name), table.cell(event.row, i),
                trace.names.text(table.fields[i].unit));
   }
-  return details("event", std::string(trace.names.text(table.name)),
-                 run.event_index(event.table, event.row), run.relative(table.at_ns[event.row]),
-                 nullptr, nullptr, nullptr, facts.take());
+  json out = details("event", std::string(trace.names.text(table.name)),
+                     run.event_index(event.table, event.row), run.relative(table.at_ns[event.row]),
+                     nullptr, nullptr, nullptr, facts.take());
+  for (std::size_t i = 0; i < table.fields.size(); ++i) {
+    const analysis::Cell cell = table.cell(event.row, i);
+    if (cell.type != analysis::CellType::kStack) continue;
+    out["frames"] = frames_json(run, static_cast<std::uint32_t>(cell.bits));
+    break;
+  }
+  return out;
 }
 
 }  // namespace dial9::server

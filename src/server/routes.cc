@@ -11,6 +11,8 @@
 #include "server/details_json.h"
 #include "server/gzip.h"
 #include "server/lane_columns.h"
+#include "server/profile_json.h"
+#include "server/sample_columns.h"
 #include "server/search_json.h"
 #include "server/series_columns.h"
 #include "server/span_columns.h"
@@ -156,6 +158,14 @@ Response spans(const Call& call, const Run& run) {
   return columns_response(span_columns(run, *window, range->first, range->count));
 }
 
+Response samples(const Call& call, const Run& run) {
+  const auto window = window_query(call);
+  if (!window) return error_response(window.error());
+  const auto range = range_of(call, run.trace().sample_rows.size(), kMaxSampleRows);
+  if (!range) return error_response(range.error());
+  return columns_response(sample_columns(run, *window, range->first, range->count));
+}
+
 Response queues(const Call& call, const Run& run) {
   const auto window = window_query(call);
   if (!window) return error_response(window.error());
@@ -205,6 +215,18 @@ Response event(const Call& call, const Run& run) {
   const auto ref = index ? run.event_ref(*index) : std::nullopt;
   if (!ref) return not_found("event " + call.capture(1));
   return json_response(event_json(run, *ref));
+}
+
+Response sample(const Call& call, const Run& run) {
+  const auto index = to_number(call.capture(1));
+  if (!index || *index >= run.trace().samples.size()) return not_found("sample " + call.capture(1));
+  return json_response(sample_json(run, static_cast<std::uint32_t>(*index)));
+}
+
+Response dump(const Call& call, const Run& run) {
+  const auto index = to_number(call.capture(1));
+  if (!index || *index >= run.trace().dumps.size()) return not_found("dump " + call.capture(1));
+  return json_response(dump_json(run, static_cast<std::uint32_t>(*index)));
 }
 
 Response near(const Call& call, const Run& run) {
@@ -259,6 +281,7 @@ void add_routes(Router& router, RunStore& store) {
       [](const Call&, const Run& run) { return json_response(findings_json(run)); });
   get("runs/{run}/lanes", window + " first count", lanes);
   get("runs/{run}/spans", window + " first count", spans);
+  get("runs/{run}/samples", window + " first count", samples);
   get("runs/{run}/queues", window, queues);
   get("runs/{run}/events", window + " type field", events);
   get("runs/{run}/minimap", "bins", minimap);
@@ -267,6 +290,8 @@ void add_routes(Router& router, RunStore& store) {
   get("runs/{run}/polls/{index}", "", poll);
   get("runs/{run}/spans/{index}", "", span);
   get("runs/{run}/events/{index}", "", event);
+  get("runs/{run}/samples/{index}", "", sample);
+  get("runs/{run}/dumps/{index}", "", dump);
   get("runs/{run}/near", "lane at", near);
   get("runs/{run}/search", "q limit", search);
 }

@@ -13,6 +13,7 @@ Run::Run(std::string name, std::uint64_t generation, analysis::Trace trace)
       generation_(generation),
       trace_(std::move(trace)),
       index_(trace_),
+      span_times_(trace_),
       findings_(analysis::diagnose(trace_)) {
   std::uint64_t total = 0;
   for (const auto& table : trace_.custom) {
@@ -39,7 +40,7 @@ std::optional<EventRef> Run::event_ref(std::uint64_t index) const {
   return EventRef{table, static_cast<std::size_t>(row)};
 }
 
-std::size_t Run::bytes() const { return trace_.bytes() + index_.bytes(); }
+std::size_t Run::bytes() const { return trace_.bytes() + index_.bytes() + span_times_.bytes(); }
 
 std::string lane_name(const analysis::Trace& trace, std::uint32_t lane) {
   const analysis::Lane& at = trace.lanes[lane];

@@ -12,6 +12,7 @@
 
 #include "analysis/findings.h"
 #include "analysis/lod.h"
+#include "analysis/span_times.h"
 #include "analysis/trace.h"
 
 namespace dial9::server {
@@ -32,6 +33,7 @@ class Run {
   std::uint64_t generation() const { return generation_; }
   const analysis::Trace& trace() const { return trace_; }
   const analysis::LaneIndex& index() const { return index_; }
+  const analysis::SpanTimes& span_times() const { return span_times_; }
   const std::vector<analysis::Finding>& findings() const { return findings_; }
 
   // ns from the trace's start, negative before it.
@@ -53,6 +55,7 @@ class Run {
   std::uint64_t generation_;
   analysis::Trace trace_;
   analysis::LaneIndex index_;  // after trace_, which it points to
+  analysis::SpanTimes span_times_;
   std::vector<analysis::Finding> findings_;
   std::vector<std::uint64_t> first_event_;  // of each table
 };

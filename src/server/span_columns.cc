@@ -182,6 +182,9 @@ std::string minimap_columns(const Run& run, std::uint32_t bins) {
   for (const auto& table : run.trace().custom) {
     if (table.has_timestamp) strip.count_all(table.at_ns);
   }
+  const auto& samples = run.trace().samples;
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    strip.events[strip.bin_of(samples[i].at_ns)] += 1;
   add_marks(strip);
   ColumnWriter out;
   out.add("busy", strip.busy);

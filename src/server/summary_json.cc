@@ -16,6 +16,7 @@ constexpr std::size_t kMaxLosses = 4096;
 constexpr std::size_t kMaxFindings = 1000;
 constexpr std::size_t kMaxTypes = 1000;
 constexpr std::size_t kMaxFiles = 1000;
+constexpr std::size_t kMaxSampleRowsListed = 4096;
 
 json text_or_null(std::string_view text) { return text.empty() ? json() : json(text); }
 
@@ -43,6 +44,23 @@ json workers_json(const Run& run) {
                    {"polls", lane.polls.size()},
                    {"busy_ns", lane.busy_ns},
                    {"parked_ns", lane.parks.empty() ? json() : json(lane.parked_ns)}});
+  }
+  return out;
+}
+
+// Rows of samples: a worker's lane, or a thread that is none.
+json sample_rows_json(const Run& run) {
+  const auto& trace = run.trace();
+  json out = json::array();
+  for (std::size_t i = 0; i < trace.sample_rows.size(); ++i) {
+    if (out.size() == kMaxSampleRowsListed) break;
+    const auto& row = trace.sample_rows[i];
+    const bool is_lane = row.lane != analysis::kNoIndex;
+    out.push_back({{"row", i},
+                   {"lane", is_lane ? json(row.lane) : json()},
+                   {"tid", is_lane ? json() : json(row.tid)},
+                   {"name", text_or_null(trace.names.text(row.thread_name))},
+                   {"count", row.samples.size()}});
   }
   return out;
 }
@@ -172,6 +190,9 @@ json summary_json(const Run& run) {
           {"polls", trace.polls.size()},
           {"spans", trace.spans.size()},
           {"span_rows", trace.span_rows},
+          {"samples", sample_rows_json(run)},
+          {"samples_total", trace.samples.size()},
+          {"dumps", trace.dumps.size()},
           {"metadata", std::move(metadata)},
           {"truncated", truncated_json(trace)},
           {"files", files_json(trace)},

@@ -4,8 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/task_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "server/profile_json.h"
 #include "server/summary_json.h"
 
 namespace dial9::server {
@@ -15,26 +17,28 @@ using analysis::kNoIndex;
 using analysis::kUnknownNs;
 using nlohmann::json;
 
-// Walks a task's life in order of time: of equal moments spawn comes first, then wakes, polls, end.
+// Walks a task's life in order of time: of equal moments spawn comes first, then wakes, dumps (of
+// the suspension before), polls, end.
 class Life {
  public:
   Life(const Run& run, std::uint32_t task)
       : trace_(run.trace()),
         task_(task),
         polls_(trace_.tasks.polls[task]),
-        wakes_(trace_.tasks.wakes[task]) {
+        wakes_(trace_.tasks.wakes[task]),
+        dumps_(trace_.dumps_of_task(task)) {
     spawn_ns_ = trace_.tasks.spawn_ns[task];
     end_ns_ = trace_.tasks.terminate_ns[task];
   }
 
-  enum class What { kSpawn, kWake, kPoll, kEnd, kDone };
+  enum class What { kSpawn, kWake, kDump, kPoll, kEnd, kDone };
   struct Step {
     What what = What::kDone;
-    std::uint32_t index = kNoIndex;  // of the wake or poll
+    std::uint32_t index = kNoIndex;  // of the wake, dump or poll
   };
 
   std::uint64_t total() const {
-    return polls_.size() + wakes_.size() + (spawn_ns_ != kUnknownNs ? 1 : 0) +
+    return polls_.size() + wakes_.size() + dumps_.size() + (spawn_ns_ != kUnknownNs ? 1 : 0) +
            (end_ns_ != kUnknownNs ? 1 : 0);
   }
 
@@ -44,11 +48,14 @@ class Life {
     const std::uint64_t wake = has_wake ? trace_.wakes.at_ns[wakes_.first] : kUnknownNs;
     const std::uint32_t poll_index = has_poll ? trace_.task_polls[polls_.first] : kNoIndex;
     const std::uint64_t poll = has_poll ? trace_.polls.start_ns[poll_index] : kUnknownNs;
-    if (spawn_ns_ != kUnknownNs && spawn_ns_ <= wake && spawn_ns_ <= poll && spawn_ns_ <= end_ns_) {
+    const bool has_dump = dumps_.first < dumps_.last;
+    const std::uint64_t dump = has_dump ? trace_.dumps[dumps_.first].at_ns : kUnknownNs;
+    if (spawn_ns_ != kUnknownNs && spawn_ns_ <= std::min({wake, dump, poll, end_ns_})) {
       spawn_ns_ = kUnknownNs;
       return {What::kSpawn, task_};
     }
-    if (has_wake && wake <= poll && wake <= end_ns_) return {What::kWake, wakes_.first++};
+    if (has_wake && wake <= std::min({dump, poll, end_ns_})) return {What::kWake, wakes_.first++};
+    if (has_dump && dump <= std::min(poll, end_ns_)) return {What::kDump, dumps_.first++};
     if (has_poll && poll <= end_ns_) {
       ++polls_.first;
       return {What::kPoll, poll_index};
@@ -63,6 +70,7 @@ class Life {
   std::uint32_t task_;
   analysis::Range polls_;
   analysis::Range wakes_;
+  analysis::Range dumps_;
   std::uint64_t spawn_ns_ = kUnknownNs;
   std::uint64_t end_ns_ = kUnknownNs;
 };
@@ -71,7 +79,8 @@ json row_of(const char* what, const Run& run, std::uint64_t at_ns) {
   return {{"what", what},      {"at_ns", run.relative(at_ns)},
           {"dur_ns", nullptr}, {"delay_ns", nullptr},
           {"lane", nullptr},   {"poll", nullptr},
-          {"by", nullptr}};
+          {"by", nullptr},     {"dump", nullptr},
+          {"where", nullptr}};
 }
 
 json row_json(const Run& run, const Life::Step& step) {
@@ -85,6 +94,13 @@ json row_json(const Run& run, const Life::Step& step) {
       json row = row_of("wake", run, trace.wakes.at_ns[step.index]);
       const std::uint32_t waker = trace.wakes.waker[step.index];
       if (waker != kNoIndex) row["by"] = std::to_string(trace.tasks.id[waker]);
+      return row;
+    }
+    case Life::What::kDump: {
+      json row = row_of("dump", run, trace.dumps[step.index].at_ns);
+      row["dump"] = step.index;
+      const std::string where = leaf_text(run, trace.dumps[step.index].stack);
+      if (!where.empty()) row["where"] = where;
       return row;
     }
     default: {
@@ -161,6 +177,7 @@ json task_json(const Run& run, std::uint32_t task, std::uint64_t offset, std::ui
       {"first_ns", moment_json(run, tasks.first_ns[task])},
       {"last_ns", moment_json(run, tasks.last_ns[task])},
       {"wakes_total", tasks.wakes[task].size()},
+      {"dumps_total", trace.dumps_of_task(task).size()},
       {"migrations", tasks.migrations[task]},
       {"rows", rows_json(run, task, offset, limit)},
       {"rows_total", Life(run, task).total()},

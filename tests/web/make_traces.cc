@@ -1,5 +1,6 @@
 // Writes the traces that the viewer's tests open, the same bytes each time: a large one of a busy
-// service with a few faults in it, a tiny one, a truncated one, and one without any runtime event.
+// service with a few faults in it, a tiny one, a truncated one, one without any runtime event, and
+// one with what a profiler records.
 //
 //   web_make_traces FOLDER [EVENTS]     EVENTS of the large one, 5,000,000 if left out
 //
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "format/encoder.h"
+#include "profile_trace.h"
 
 namespace {
 
@@ -265,7 +267,8 @@ int main(int argc, char** argv) {
   const bool is_written =
       write(folder / "large.bin", Service(events).write()) &&
       write(folder / "service.bin", small) && write(folder / "truncated.bin", cut) &&
-      write(folder / "tiny.bin", ten_events()) && write(folder / "custom.bin", custom_only());
+      write(folder / "tiny.bin", ten_events()) && write(folder / "custom.bin", custom_only()) &&
+      write(folder / "profile.bin", web_test::profile_trace());
   if (!is_written) std::fputs("web_make_traces: cannot write there\n", stderr);
   return is_written ? 0 : 1;
 }

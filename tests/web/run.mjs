@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { checkAccess } from './check_access.mjs';
 import { checkLarge } from './check_large.mjs';
 import { checkPages } from './check_pages.mjs';
+import { checkProfile } from './check_profile.mjs';
 import { checkViewer } from './check_viewer.mjs';
 import { Checks, findChromium, startBrowser, startServer } from './harness.mjs';
 
@@ -35,6 +36,7 @@ const test = { browser, url: server.url, screens, events: Number(events) };
 try {
   await checkPages(checks, test);
   await checkViewer(checks, test);
+  await checkProfile(checks, test);
   await checkLarge(checks, test);
   await checkAccess(checks, test);
 } finally {

@@ -34,6 +34,9 @@ export function formatCount(n: number | null | undefined): string {
     .replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 }
 
+/** "1 event", "7 events". */
+export const plural = (n: number, noun: string) => `${formatCount(n)} ${noun}${n === 1 ? '' : 's'}`;
+
 /** "3.24 MiB". */
 export function formatBytes(bytes: number | null | undefined): string {
   if (bytes === null || bytes === undefined || Number.isNaN(bytes)) return 'unknown';

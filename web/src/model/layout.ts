@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CustomType, Summary } from '../protocol/types';
 
-export type GroupKind = 'workers' | 'queues' | 'spans' | 'custom';
+export type GroupKind = 'workers' | 'queues' | 'spans' | 'custom' | 'threads';
 
 export interface Row {
   kind: GroupKind;
-  /** lane of a worker, series of a queue, row of the spans, index of a custom type */
+  /** lane of a worker, series of a queue, row of the spans or samples, index of a custom type */
   id: number;
   label: string;
   title: string;
@@ -21,7 +21,19 @@ export interface Group {
   count: number;
   top: number;
   isFolded: boolean;
+  /** of its rows, all pages */
+  rowsTotal: number;
+  /** the page that is laid out, from 0 */
+  page: number;
+  pages: number;
   rows: Row[];
+}
+
+/** What the user has chosen about the rows. */
+export interface RowChoices {
+  folded: readonly string[];
+  pages: Readonly<Record<string, number>>;
+  fields: Readonly<Record<string, string>>;
 }
 
 export interface Layout {
@@ -35,7 +47,8 @@ export const QUEUE_PX = 40;
 export const SPAN_PX = 16;
 export const CUSTOM_PX = 34;
 const GAP_PX = 6;
-/** More rows than this are never laid out; the heading says how many there are. */
+export const THREAD_PX = 22;
+/** A group with more rows than this is shown in pages. */
 export const MOST_ROWS = 1024;
 
 interface Entry {
@@ -44,42 +57,78 @@ interface Entry {
   title: string;
 }
 
-export function layOut(summary: Summary, folded: readonly string[]): Layout {
+interface GroupRows {
+  kind: GroupKind;
+  label: string;
+  height: number;
+  /** what the heading counts */
+  count: number;
+  rows: number;
+  entry: (index: number) => Entry;
+}
+
+export function layOut(summary: Summary, choices: RowChoices): Layout {
   const groups: Group[] = [];
   let top = 0;
-  const add = (
-    kind: GroupKind,
-    label: string,
-    height: number,
-    count: number,
-    entries: Entry[],
-  ) => {
-    if (count === 0) return;
-    const isFolded = folded.includes(kind);
-    const group: Group = { kind, label, count, top, isFolded, rows: [] };
+  for (const { kind, label, height, count, rows, entry } of groupsOf(summary, choices)) {
+    if (rows === 0) continue;
+    const isFolded = choices.folded.includes(kind);
+    const pages = Math.ceil(rows / MOST_ROWS);
+    const page = Math.min(choices.pages[kind] ?? 0, pages - 1);
+    const group: Group = {
+      kind,
+      label,
+      count,
+      top,
+      isFolded,
+      rowsTotal: rows,
+      page,
+      pages,
+      rows: [],
+    };
     top += HEADING_PX;
-    if (!isFolded) {
-      for (const entry of entries) {
-        group.rows.push({ kind, ...entry, top, height });
-        top += height;
-      }
+    const last = isFolded ? 0 : Math.min((page + 1) * MOST_ROWS, rows);
+    for (let index = page * MOST_ROWS; index < last; index += 1) {
+      group.rows.push({ kind, ...entry(index), top, height });
+      top += height;
     }
     top += GAP_PX;
     groups.push(group);
-  };
-  const { workers, queues, custom } = summary;
-  add('queues', 'Queues', QUEUE_PX, queues.length, queues.slice(0, MOST_ROWS).map(queueEntry));
-  add('workers', 'Workers', LANE_PX, workers.length, workers.slice(0, MOST_ROWS).map(workerEntry));
-  add('custom', 'Events', CUSTOM_PX, custom.length, custom.slice(0, MOST_ROWS).map(customEntry));
-  const rows = Math.min(summary.span_rows, MOST_ROWS);
-  const spans = Array.from({ length: rows }, (_, id) => ({
-    id,
-    label: '',
-    title: `span row ${id + 1}`,
-  }));
-  add('spans', 'Spans', SPAN_PX, summary.span_rows === 0 ? 0 : summary.spans, spans);
+  }
   return { groups, height: top };
 }
+
+function groupsOf(summary: Summary, choices: RowChoices): GroupRows[] {
+  const { workers, queues, custom } = summary;
+  const threads = summary.samples.filter((row) => row.lane === null);
+  const from = <T>(items: readonly T[], make: (item: T, index: number) => Entry) => ({
+    count: items.length,
+    rows: items.length,
+    entry: (index: number) => make(items[index] as T, index),
+  });
+  return [
+    { kind: 'queues', label: 'Queues', height: QUEUE_PX, ...from(queues, queueEntry) },
+    { kind: 'workers', label: 'Workers', height: LANE_PX, ...from(workers, workerEntry) },
+    { kind: 'threads', label: 'Other threads', height: THREAD_PX, ...from(threads, threadEntry) },
+    {
+      kind: 'custom',
+      label: 'Events',
+      height: CUSTOM_PX,
+      ...from(custom, (type, id) => customEntry(type, id, choices.fields)),
+    },
+    {
+      kind: 'spans',
+      label: 'Spans',
+      height: SPAN_PX,
+      count: summary.spans,
+      rows: summary.span_rows,
+      entry: (id) => ({ id, label: '', title: `span row ${id + 1}` }),
+    },
+  ];
+}
+
+/** The page of a group that holds its row number `index`. */
+export const pageOf = (index: number) => Math.floor(index / MOST_ROWS);
 
 const workerEntry = (worker: Summary['workers'][number]): Entry => ({
   id: worker.lane,
@@ -93,17 +142,31 @@ const queueEntry = (queue: Summary['queues'][number]): Entry => ({
   label: queue.name,
   title: `${queue.name} (${queue.kind})`,
 });
-const customEntry = (type: Summary['custom'][number], id: number): Entry => {
-  const field = valueField(type);
+const threadEntry = (row: Summary['samples'][number]): Entry => {
+  const name = row.name ?? `thread ${row.tid}`;
+  return { id: row.row, label: name, title: `${name}, thread ${row.tid}: ${row.count} samples` };
+};
+const customEntry = (
+  type: CustomType,
+  id: number,
+  fields: Readonly<Record<string, string>>,
+): Entry => {
+  const field = valueField(type, fields);
   const value = field ? `, drawn by ${field.name}${field.unit ? ` in ${field.unit}` : ''}` : '';
   return { id, label: type.type, title: `${type.type}: ${type.count} events${value}` };
 };
 
-/** The field whose values a custom type's row draws: its first number, or none. */
+/** The numbers of a custom type, of which its row draws one. */
+export const numberFields = (type: CustomType) => type.fields.filter((field) => field.is_number);
+
+/** The field whose values a custom type's row draws: the chosen one, its first number, or none. */
 export function valueField(
   type: CustomType | undefined,
+  chosen: Readonly<Record<string, string>>,
 ): CustomType['fields'][number] | undefined {
-  return type?.fields.find((field) => field.is_number);
+  if (!type) return undefined;
+  const numbers = numberFields(type);
+  return numbers.find((field) => field.name === chosen[type.type]) ?? numbers[0];
 }
 
 /** The rows that touch [top, bottom), in order. */

@@ -141,6 +141,31 @@ export function eventTile(columns: Columns): EventTile {
   };
 }
 
+export interface SampleTile {
+  mode: Uint8Array;
+  rows: Uint32Array;
+  brows: Uint32Array;
+  time: Float64Array;
+  index: Uint32Array;
+  bin: Uint32Array;
+  n: Uint32Array;
+  /** the first sample of the bin; they are numbered through */
+  first: Uint32Array;
+}
+
+export function sampleTile(columns: Columns): SampleTile {
+  return {
+    mode: columns.u8('mode'),
+    rows: columns.u32('rows'),
+    brows: columns.u32('brows'),
+    time: columns.f64('time'),
+    index: columns.u32('index'),
+    bin: columns.u32('bin'),
+    n: columns.u32('n'),
+    first: columns.u32('first'),
+  };
+}
+
 /** The name that a row refers to, or null. */
 export function nameAt(names: readonly string[], index: number | undefined): string | null {
   return index === undefined || index === NO_INDEX ? null : (names[index] ?? null);

@@ -9,9 +9,12 @@ it('restores every part of a view', () => {
     end: 9.87e12,
     task: '18446744073709551615',
     selection: { what: 'spans', index: 7 },
+    spot: { lane: 3, at: 12.5 },
     panel: 'task',
     range: [-5, 1e9],
     folded: ['queues', 'spans'],
+    pages: { spans: 4, workers: 1 },
+    fields: { 'Order "x":1': 'amount, total' },
     scroll: 120,
     finding: 2,
     rest: [],
@@ -33,7 +36,20 @@ it.each(['#t0=5', '#t0=5&t1=5', '#t0=x&t1=9', '#t0=&t1=1', '#t0=Infinity&t1=NaN'
   (fragment) => expect(parseUrl(fragment).start).toBeNull(),
 );
 
-it.each(['#poll=-1', '#poll=1.5', '#poll=', '#task=abc', '#panel=nope', '#range=5-1'])(
+it.each([
+  '#poll=-1',
+  '#poll=1.5',
+  '#poll=',
+  '#task=abc',
+  '#panel=nope',
+  '#range=5-1',
+  '#park=1',
+  '#park=x@5',
+  '#page=spans:1',
+  '#page=spans:x',
+  '#field=amount',
+  '#field=[1,2]',
+])(
   'takes %s as missing',
   (fragment) => {
     expect({ ...parseUrl(fragment), rest: [] }).toEqual(EMPTY);

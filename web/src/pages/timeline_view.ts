@@ -5,14 +5,15 @@ import { h } from '../base/dom';
 import { laneRow, type Row, rowAt, rowsIn } from '../model/layout';
 import { pan, span, xToTime, zoom } from '../model/view';
 import type { Palette } from '../render/palette';
-import { drawTimeline, type Hit, hitTest, type Pointer } from '../render/timeline';
+import { TICKS_PX } from '../render/samples';
+import { drawTimeline, type Hit, hitSamples, hitTest, type Pointer } from '../render/timeline';
 import type { TracksStore } from '../store/tracks_store';
 import type { ViewerStore } from '../store/viewer_store';
 import { momentText } from '../ui/facts';
-import { hoverText } from '../ui/hover_text';
+import { hoverText, lossLines } from '../ui/hover_text';
 import { drawLabels } from '../ui/labels';
 import { listenToPointer } from '../ui/pointer';
-import { Tooltip } from '../ui/tooltip';
+import { Tooltip, type TooltipText } from '../ui/tooltip';
 import { Surface } from './surface';
 
 export const GUTTER_PX = 150;
@@ -82,6 +83,7 @@ export class TimelineView {
 
   /** Scrolls so that a lane is in sight. */
   revealLane(lane: number): void {
+    this.store.layOutLane(lane);
     const row = laneRow(this.store.layout.value, lane);
     if (!row) return;
     const top = this.element.scrollTop;
@@ -137,7 +139,8 @@ export class TimelineView {
       store.select({ what: 'polls', index: hit.bin.maxidx }, null);
       return true;
     }
-    if ('span' in hit) store.select({ what: 'spans', index: hit.span.index }, null);
+    if ('sample' in hit) store.select({ what: 'samples', index: hit.sample.index }, null);
+    else if ('span' in hit) store.select({ what: 'spans', index: hit.span.index }, null);
     else if ('event' in hit) store.select({ what: 'events', index: hit.event.index }, null);
     else return false;
     return true;
@@ -176,16 +179,31 @@ export class TimelineView {
   }
 
   private hitAt(x: number, y: number): Hit | null {
-    const row = rowAt(this.store.layout.value, y + this.element.scrollTop);
+    const top = y + this.element.scrollTop;
+    const row = rowAt(this.store.layout.value, top);
     if (!row) return null;
-    return hitTest(this.store, this.tracks, row, x, this.surface.widthCss, this.surface.pixels);
+    const { widthCss, pixels } = this.surface;
+    const isAtTicks = row.kind === 'threads' || top > row.top + row.height - TICKS_PX - 1;
+    const sample = isAtTicks ? hitSamples(this.store, this.tracks, row, x, widthCss, pixels) : null;
+    return sample ?? hitTest(this.store, this.tracks, row, x, widthCss, pixels);
+  }
+
+  /** What the box beside the pointer says; over lost events also which. */
+  private textAt(hit: Hit): TooltipText | null {
+    const { summary, view } = this.store;
+    const when = momentText(this.store, hit.at);
+    const slack = (span(view.value) / this.surface.widthCss) * 4;
+    const lost = lossLines(summary.loss, hit.at, slack);
+    const text = hoverText(hit, hit.row.label || hit.row.title, when);
+    if (lost.length === 0) return text;
+    return { title: text?.title ?? 'Events lost', lines: [...(text?.lines ?? [when]), ...lost] };
   }
 
   private hover(x: number, y: number, event: PointerEvent): void {
     this.pointer = { x, y };
     this.redraw();
     const hit = this.hitAt(x, y);
-    const text = hit ? hoverText(hit, hit.row.label, momentText(this.store, hit.at)) : null;
+    const text = hit ? this.textAt(hit) : null;
     if (text) this.tooltip.show(text, event.clientX, event.clientY);
     else this.tooltip.hide();
   }

@@ -30,6 +30,9 @@ export interface Window {
   bins: number;
 }
 
+/** What has details of its own by a number. */
+export type DetailsOf = 'polls' | 'spans' | 'events' | 'samples' | 'dumps';
+
 type Query = Record<string, string | number | undefined>;
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -62,7 +65,7 @@ export class Client {
     const at = `${path(run)}/tasks/${encodeURIComponent(task)}`;
     return this.json<TaskLife>(at, { offset, limit }, signal);
   }
-  details(run: string, what: 'polls' | 'spans' | 'events', index: number, signal?: AbortSignal) {
+  details(run: string, what: DetailsOf, index: number, signal?: AbortSignal) {
     return this.json<Details>(`${path(run)}/${what}/${index}`, {}, signal);
   }
   near(run: string, lane: number, at: number, signal?: AbortSignal): Promise<Details> {

@@ -61,6 +61,15 @@ export interface CustomType {
   fields: { name: string; unit: string | null; kind: string | null; is_number: boolean }[];
 }
 
+/** A row of samples: a worker's lane, or a thread that is none. */
+export interface SampleRow {
+  row: number;
+  lane: number | null;
+  tid: number | null;
+  name: string | null;
+  count: number;
+}
+
 export interface Summary {
   name: string;
   origin_ns: string;
@@ -74,6 +83,9 @@ export interface Summary {
   polls: number;
   spans: number;
   span_rows: number;
+  samples: SampleRow[];
+  samples_total: number;
+  dumps: number;
   metadata: Record<string, string>;
   truncated: { message: string; offset: number | null } | null;
   loss: Loss[];
@@ -112,13 +124,16 @@ export interface PollFacts {
 }
 
 export interface TaskRow {
-  what: 'spawn' | 'wake' | 'poll' | 'end';
+  what: 'spawn' | 'wake' | 'dump' | 'poll' | 'end';
   at_ns: number;
   dur_ns: number | null;
   delay_ns: number | null;
   lane: number | null;
   poll: number | null;
   by: string | null;
+  /** of a dump: its number, and the frame that the task waited at */
+  dump: number | null;
+  where: string | null;
 }
 
 export interface TaskLife {
@@ -134,6 +149,7 @@ export interface TaskLife {
   first_ns: number | null;
   last_ns: number | null;
   wakes_total: number;
+  dumps_total: number;
   migrations: number;
   rows: TaskRow[];
   rows_total: number;
@@ -149,8 +165,27 @@ export interface Fact {
   at_ns?: number;
 }
 
+/** A frame of a call stack; without a name where no symbol is known. */
+export interface StackFrame {
+  name: string | null;
+  file: string | null;
+  line: number | null;
+  address: string;
+  inlined: boolean;
+}
+
+/** Where a span's time went; the five add up to its length. */
+export interface SpanParts {
+  on_cpu_ns: number;
+  blocked_ns: number;
+  async_wait_ns: number;
+  scheduler_delay_ns: number;
+  unknown_ns: number;
+  unknown: { ns: number; why: string }[];
+}
+
 export interface Details {
-  what: 'poll' | 'park' | 'wait' | 'span' | 'event';
+  what: 'poll' | 'park' | 'wait' | 'span' | 'event' | 'sample' | 'dump';
   title: string;
   index: number | null;
   at_ns: number;
@@ -158,6 +193,8 @@ export interface Details {
   lane: number | null;
   task: string | null;
   facts: Fact[];
+  parts?: SpanParts;
+  frames?: StackFrame[];
 }
 
 export interface SearchHit {

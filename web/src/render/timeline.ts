@@ -9,10 +9,11 @@ import type { TracksStore } from '../store/tracks_store';
 import type { ViewerStore } from '../store/viewer_store';
 import { axisMarks, drawGrid } from './axis';
 import { drawCustom, type EventHit, hitEvent } from './custom';
-import type { Frame } from './frame';
+import { background, type Box, type Frame } from './frame';
 import { type BinHit, drawLane, drawTaskLayer, hitSlice, type LaneHit } from './lanes';
 import { drawBounds, drawLoss, drawMark, drawPointerLine, drawRange } from './overlay';
 import { drawQueue, valueAt } from './queues';
+import { drawSamples, hitSample, type SampleHit, TICKS_PX } from './samples';
 import { drawSpanRow, hitSpan, type SpanHit } from './spans';
 
 const HIT_SLACK_PX = 3;
@@ -62,7 +63,8 @@ function drawRow(
   const { view, width } = frame;
   const task = store.task.value;
   const selection = store.selection.value;
-  if (row.kind === 'workers') {
+  if (row.kind === 'threads') background(frame, box);
+  else if (row.kind === 'workers') {
     const { slots, at } = tracks.laneSlots(row, view, width);
     drawLane(frame, box, slots, at, task !== null);
     if (task !== null) drawTaskLayer(frame, box, tracks.taskSlots(task, row, view, width), at);
@@ -75,6 +77,23 @@ function drawRow(
     const selected = selection?.what === 'events' ? selection.index : null;
     drawCustom(frame, box, tracks.eventSlots(row, view, width), selected);
   }
+  drawSampleTicks(frame, row, box, store, tracks);
+}
+
+function drawSampleTicks(
+  frame: Frame,
+  row: Row,
+  box: Box,
+  store: ViewerStore,
+  tracks: TracksStore,
+): void {
+  const samples = tracks.sampleSlots(row, frame.view, frame.width);
+  if (!samples) return;
+  const selection = store.selection.value;
+  const selected = selection?.what === 'samples' ? selection.index : null;
+  const height = row.kind === 'threads' ? box.height : TICKS_PX * frame.ratio;
+  const place = { ...box, top: box.top + box.height - height, height };
+  drawSamples(frame, place, samples.slots, samples.at, selected);
 }
 
 function drawHeadings(frame: Frame, store: ViewerStore, scroll: number): void {
@@ -100,6 +119,7 @@ export type Hit =
   | { row: Row; at: number; bin: BinHit }
   | { row: Row; at: number; span: SpanHit }
   | { row: Row; at: number; event: EventHit }
+  | { row: Row; at: number; sample: SampleHit }
   | { row: Row; at: number; queue: NonNullable<ReturnType<typeof valueAt>> }
   | { row: Row; at: number };
 
@@ -124,12 +144,30 @@ export function hitTest(
     const event = hitEvent(tracks.eventSlots(row, view, pixels), at, slack * 2);
     return event ? { row, at, event } : { row, at };
   }
+  if (row.kind === 'threads') return { row, at };
   const { slots, at: index } = tracks.spanSlots(row, view, pixels);
   for (const { placed } of slots) {
     const found = placed ? hitSpan(placed.tile, index, at, slack) : null;
     if (found) return { row, at, span: found };
   }
   return { row, at };
+}
+
+/** The sample at a point of a row's ticks, or null. */
+export function hitSamples(
+  store: ViewerStore,
+  tracks: TracksStore,
+  row: Row,
+  x: number,
+  widthCss: number,
+  pixels: number,
+): Hit | null {
+  const view = store.view.value;
+  const at = xToTime(view, widthCss, x);
+  const samples = tracks.sampleSlots(row, view, pixels);
+  const slack = (span(view) / widthCss) * HIT_SLACK_PX;
+  const sample = samples ? hitSample(samples.slots, samples.at, at, slack) : null;
+  return sample ? { row, at, sample } : null;
 }
 
 function hitLane(

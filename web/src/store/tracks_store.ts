@@ -10,6 +10,8 @@ import {
   laneTile,
   type QueueTile,
   queueTile,
+  type SampleTile,
+  sampleTile,
   type SpanTile,
   spanTile,
 } from '../model/tracks';
@@ -21,6 +23,7 @@ import { type Placed, TileStore } from './tile_store';
 
 const LANES_A_CHUNK = 16;
 const SPAN_ROWS_A_CHUNK = 64;
+const SAMPLE_ROWS_A_CHUNK = 16;
 /** More slices than this in a lane of a tile come as bins. */
 const EXACT_SLICES = 400;
 const PARALLEL_REQUESTS = 4;
@@ -37,12 +40,16 @@ export class TracksStore {
   private readonly queues: TileStore<QueueTile>;
   private readonly spans: TileStore<SpanTile>;
   private readonly events: TileStore<EventTile>;
+  private readonly samples: TileStore<SampleTile>;
+  /** the row of samples of a lane */
+  private readonly sampleRows: ReadonlyMap<number, number>;
   private readonly requests: RequestQueue;
 
   constructor(
     private readonly client: Client,
     private readonly run: string,
     private readonly summary: Summary,
+    private readonly fields: () => Readonly<Record<string, string>>,
     onArrival: () => void,
     onError: (error: unknown) => void,
     onIdle: () => void,
@@ -83,10 +90,22 @@ export class TracksStore {
       name: 'events',
       parse: eventTile,
       fetch: (chunk, window, signal) => {
-        const custom = summary.custom[Number(chunk)];
-        const field = valueField(custom)?.name;
+        const [id = '', field] = splitOnce(chunk);
+        const custom = summary.custom[Number(id)];
         const query = { ...window, type: custom?.type ?? '', exact: EXACT_SLICES };
         return this.ask('events', field === undefined ? query : { ...query, field }, signal);
+      },
+    });
+    this.sampleRows = new Map(
+      summary.samples.flatMap(({ lane, row }) => (lane === null ? [] : [[lane, row] as const])),
+    );
+    this.samples = store({
+      name: 'samples',
+      parse: sampleTile,
+      fetch: (chunk, window, signal) => {
+        const first = Number(chunk);
+        const count = Math.min(SAMPLE_ROWS_A_CHUNK, summary.samples.length - first);
+        return this.ask('samples', { ...window, first, count, exact: EXACT_SLICES }, signal);
       },
     });
   }
@@ -106,7 +125,28 @@ export class TracksStore {
     return { slots, at: row.id % SPAN_ROWS_A_CHUNK };
   }
   eventSlots(row: Row, view: View, pixels: number): Slot<EventTile>[] {
-    return this.slots(this.events, String(row.id), view, pixels);
+    return this.slots(this.events, this.eventChunk(row), view, pixels);
+  }
+  /** The samples of a worker's or a thread's row; null where it has none. */
+  sampleSlots(
+    row: Row,
+    view: View,
+    pixels: number,
+  ): { slots: Slot<SampleTile>[]; at: number } | null {
+    const id = this.sampleRow(row);
+    if (id === null) return null;
+    const slots = this.slots(this.samples, sampleChunk(id), view, pixels);
+    return { slots, at: id % SAMPLE_ROWS_A_CHUNK };
+  }
+
+  private sampleRow(row: Row): number | null {
+    if (row.kind === 'threads') return row.id;
+    return row.kind === 'workers' ? (this.sampleRows.get(row.id) ?? null) : null;
+  }
+  /** A custom type and the field that its tiles' values come from. */
+  private eventChunk(row: Row): string {
+    const field = valueField(this.summary.custom[row.id], this.fields())?.name;
+    return field === undefined ? String(row.id) : `${row.id} ${field}`;
   }
 
   /** Asks for what these rows need in this view, and gives up what they don't. */
@@ -129,13 +169,16 @@ export class TracksStore {
       workers: new Set<string>(),
       spans: new Set<string>(),
       custom: new Set<string>(),
+      samples: new Set<string>(),
     };
     let hasQueues = false;
     for (const row of rows) {
+      const samples = this.sampleRow(row);
+      if (samples !== null) chunks.samples.add(sampleChunk(samples));
       if (row.kind === 'workers') chunks.workers.add(laneChunk(row.id));
       else if (row.kind === 'spans') chunks.spans.add(spanChunk(row.id));
-      else if (row.kind === 'custom') chunks.custom.add(String(row.id));
-      else hasQueues = true;
+      else if (row.kind === 'custom') chunks.custom.add(this.eventChunk(row));
+      else if (row.kind === 'queues') hasQueues = true;
     }
     const lanes = [...chunks.workers];
     return [
@@ -149,6 +192,7 @@ export class TracksStore {
       ...this.queues.jobs(hasQueues ? [''] : [], ids),
       ...this.spans.jobs([...chunks.spans], ids),
       ...this.events.jobs([...chunks.custom], ids),
+      ...this.samples.jobs([...chunks.samples], ids),
     ];
   }
 
@@ -167,7 +211,13 @@ export class TracksStore {
 }
 
 const laneChunk = (lane: number) => String(lane - (lane % LANES_A_CHUNK));
+const sampleChunk = (row: number) => String(row - (row % SAMPLE_ROWS_A_CHUNK));
 const spanChunk = (row: number) => String(row - (row % SPAN_ROWS_A_CHUNK));
+
+function splitOnce(text: string): [string, string?] {
+  const at = text.indexOf(' ');
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+}
 
 function lanesOf(chunk: string, summary: Summary) {
   const first = Number(chunk);

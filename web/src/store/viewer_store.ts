@@ -2,8 +2,8 @@
 // the panels show. Every change goes through here, so that the URL and all panels follow.
 // SPDX-License-Identifier: Apache-2.0
 import { Signal } from '../base/signal';
-import { type Layout, layOut } from '../model/layout';
-import { EMPTY, type Panel, type Selection, type UrlState } from '../model/url_state';
+import { type GroupKind, type Layout, layOut, pageOf, type RowChoices } from '../model/layout';
+import { EMPTY, type Panel, type Selection, type Spot, type UrlState } from '../model/url_state';
 import { fitAll, fitRange, reveal, type View } from '../model/view';
 import { WallClock } from '../model/wall';
 import type { Client } from '../protocol/client';
@@ -26,14 +26,14 @@ export class ViewerStore {
   readonly selection = new Signal<Selection | null>(null);
   readonly mark = new Signal<Mark | null>(null);
   /** a place in a lane whose park or wait the details show; those have no number of their own */
-  readonly spot = new Signal<{ lane: number; at: number } | null>(null);
+  readonly spot = new Signal<Spot | null>(null);
   readonly task = new Signal<string | null>(null);
   readonly taskLife = new Signal<TaskLife | null>(null);
   readonly range = new Signal<[number, number] | null>(null);
   readonly panel = new Signal<Panel>('findings');
   readonly finding = new Signal<number | null>(null);
   readonly findings = new Signal<FindingList | null>(null);
-  readonly folded = new Signal<string[]>([]);
+  readonly choices = new Signal<RowChoices>({ folded: [], pages: {}, fields: {} });
   readonly layout: Signal<Layout>;
   readonly scroll = new Signal(0);
   /** the lane that the keyboard stands on */
@@ -49,7 +49,7 @@ export class ViewerStore {
   ) {
     this.clock = new WallClock(summary.anchors);
     this.view = new Signal(fitAll(summary.duration_ns));
-    this.layout = new Signal(layOut(summary, []));
+    this.layout = new Signal(layOut(summary, this.choices.value));
   }
 
   get durationNs(): number {
@@ -108,15 +108,30 @@ export class ViewerStore {
   }
 
   toggleFold(kind: string): void {
-    const folded = this.folded.value;
-    this.setFolded(
-      folded.includes(kind) ? folded.filter((name) => name !== kind) : [...folded, kind],
-    );
+    const { folded } = this.choices.value;
+    const isFolded = folded.includes(kind);
+    this.choose({ folded: isFolded ? folded.filter((name) => name !== kind) : [...folded, kind] });
   }
 
-  private setFolded(folded: string[]): void {
-    this.folded.set(folded);
-    this.layout.set(layOut(this.summary, folded));
+  /** Shows another page of a group's rows. */
+  turnPage(kind: GroupKind, page: number): void {
+    this.choose({ pages: { ...this.choices.value.pages, [kind]: page } });
+  }
+
+  /** Draws a custom type by another of its numbers. */
+  drawBy(type: string, field: string): void {
+    this.choose({ fields: { ...this.choices.value.fields, [type]: field } });
+  }
+
+  /** The worker's lane is laid out: on the page of it, and not folded away. */
+  layOutLane(lane: number): void {
+    const { pages } = this.choices.value;
+    if (pageOf(lane) !== (pages['workers'] ?? 0)) this.turnPage('workers', pageOf(lane));
+  }
+
+  private choose(change: Partial<RowChoices>): void {
+    this.choices.set({ ...this.choices.value, ...change });
+    this.layout.set(layOut(this.summary, this.choices.value));
   }
 
   /** Jumps to the nth finding: its place, its task, its poll. */
@@ -132,6 +147,7 @@ export class ViewerStore {
   private goToFinding(finding: Finding, at: number): void {
     const end = finding.end_ns ?? at + (finding.worst_ns ?? 0);
     this.show(at, Math.max(end, at));
+    if (finding.lane !== null) this.layOutLane(finding.lane);
     this.focusLane.set(finding.lane);
     const selection =
       finding.poll === null ? null : { what: 'polls' as const, index: finding.poll };
@@ -148,9 +164,11 @@ export class ViewerStore {
       end: isWhole ? null : view.end,
       task: this.task.value,
       selection: this.selection.value,
+      spot: this.spot.value,
       panel: this.panel.value === 'findings' ? null : this.panel.value,
       range: this.range.value,
-      folded: this.folded.value,
+      ...this.choices.value,
+      folded: [...this.choices.value.folded],
       scroll: this.scroll.value || null,
       finding: this.finding.value,
       rest: this.rest,
@@ -161,10 +179,12 @@ export class ViewerStore {
     this.rest = state.rest;
     const { start, end } = state;
     this.view.set(start !== null && end !== null ? { start, end } : fitAll(this.durationNs));
-    this.setFolded(state.folded);
+    this.choose({ folded: state.folded, pages: state.pages, fields: state.fields });
     if (state.task !== this.task.value) this.taskLife.set(null);
     this.task.set(state.task);
+    this.mark.set(null); // the details frame what is selected
     this.selection.set(state.selection);
+    this.spot.set(state.selection ? null : state.spot);
     this.range.set(state.range);
     this.finding.set(state.finding);
     this.scroll.set(state.scroll ?? 0);

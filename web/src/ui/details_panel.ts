@@ -5,6 +5,8 @@ import { formatDuration } from '../base/format';
 import { isAbort } from '../protocol/client';
 import type { Details } from '../protocol/types';
 import type { ViewerStore } from '../store/viewer_store';
+import { stackFrames } from './frames';
+import { spanParts } from './span_parts';
 import { factList, factValue, momentLink, momentText, taskLink } from './facts';
 
 export function detailsPanel(store: ViewerStore): HTMLElement {
@@ -39,7 +41,10 @@ export function detailsPanel(store: ViewerStore): HTMLElement {
       (details) => {
         const end = details.at_ns + (details.dur_ns ?? 0);
         store.mark.set({ lane: details.lane, start: details.at_ns, end });
-        if (details.lane !== null) store.focusLane.set(details.lane);
+        if (details.lane !== null) {
+          store.layOutLane(details.lane);
+          store.focusLane.set(details.lane);
+        }
         replaceChildren(body, ...content(store, details));
       },
       (error: unknown) => {
@@ -79,5 +84,9 @@ function content(store: ViewerStore, details: Details): Node[] {
     { on: { click: () => store.show(details.at_ns, end) } },
     'Zoom to it (f)',
   );
-  return [h('h2', {}, details.title), facts, h('div', { class: 'panel-actions' }, zoom)];
+  const out: Node[] = [h('h2', {}, details.title), facts];
+  if (details.parts) out.push(spanParts(details.parts));
+  if (details.frames && details.frames.length > 0) out.push(stackFrames(details.frames));
+  out.push(h('div', { class: 'panel-actions' }, zoom));
+  return out;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
-import { hoverText } from './hover_text';
+import { hoverText, lossLines } from './hover_text';
 
 it('names the place, length and task of a poll', () => {
   const slice = { kind: 0, dur: 2e7, task: '42', place: '/a/src/main.cc:7', isOpen: false };
@@ -24,3 +24,14 @@ it('tells a park from a kernel wait', () => {
 });
 
 it('says nothing where there is nothing', () => expect(hoverText({}, 'w', 't')).toBeNull());
+
+it('says which events were lost where the pointer is', () => {
+  const loss = { cause: 'ring full', count: 12, first_ns: 100, last_ns: 5100 };
+  expect(lossLines([loss], 5105, 10)).toEqual(['12 events lost here: ring full, over 5 µs']);
+  expect(lossLines([loss], 5120, 10)).toEqual([]);
+});
+
+it('counts one poll as one', () => {
+  const bin = { polls: 1, share: 0.5, maxdur: 10, dur: 1000 };
+  expect(hoverText({ bin }, 'w', 't')?.title).toBe('1 poll starts within 1 µs');
+});

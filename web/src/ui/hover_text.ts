@@ -1,6 +1,7 @@
 // What the box beside the pointer says, from what lies under it. Pure.
 // SPDX-License-Identifier: Apache-2.0
-import { formatCount, formatDuration, formatShare, shortPlace } from '../base/format';
+import { formatCount, formatDuration, formatShare, plural, shortPlace } from '../base/format';
+import type { Loss } from '../protocol/types';
 import type { TooltipText } from './tooltip';
 
 export interface HoverFacts {
@@ -15,7 +16,18 @@ export interface HoverFacts {
   bin?: { polls: number; share: number; maxdur: number; dur: number };
   span?: { name: string | null; dur: number; isOpen: boolean; isUncompleted: boolean };
   event?: { count: number; value: number | null };
+  sample?: { count: number };
   queue?: { min: number; max: number; last: number; at: number | null };
+}
+
+/** The lines that say which events were lost at a moment, give or take `slackNs`. */
+export function lossLines(losses: readonly Loss[], at: number, slackNs: number): string[] {
+  const here = losses.filter(
+    (loss) => loss.first_ns - slackNs <= at && at <= loss.last_ns + slackNs,
+  );
+  const line = ({ count, cause, first_ns: first, last_ns: last }: Loss) =>
+    `${plural(count, 'event')} lost here: ${cause}, over ${formatDuration(last - first)}`;
+  return here.slice(0, 3).map(line);
 }
 
 /** `where`: the row's label; `when`: the moment in wall time. Null: nothing to say. */
@@ -23,7 +35,8 @@ export function hoverText(facts: HoverFacts, where: string, when: string): Toolt
   if (facts.slice) return sliceText(facts.slice, where, when);
   if (facts.bin) {
     const { polls, share, maxdur, dur } = facts.bin;
-    const title = `${formatCount(polls)} polls start within ${formatDuration(dur)}`;
+    const starts = polls === 1 ? 'starts' : 'start';
+    const title = `${plural(polls, 'poll')} ${starts} within ${formatDuration(dur)}`;
     const longest = `longest ${formatDuration(maxdur)}, ${formatShare(Math.min(share, 1))} busy`;
     return { title, lines: [longest, `${where}, ${when}`] };
   }
@@ -36,6 +49,11 @@ export function hoverText(facts: HoverFacts, where: string, when: string): Toolt
     const { count, value } = facts.event;
     const lines = value === null ? [when] : [`value ${value}`, when];
     return { title: count > 1 ? `${formatCount(count)} × ${where}` : where, lines };
+  }
+  if (facts.sample) {
+    const { count } = facts.sample;
+    const title = count === 1 ? 'A sample of this thread' : `${formatCount(count)} samples`;
+    return { title, lines: ['click for the call stack', `${where}, ${when}`] };
   }
   if (facts.queue) {
     const { min, max, last } = facts.queue;

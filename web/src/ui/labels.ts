@@ -3,7 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
 import { formatCount, formatShare } from '../base/format';
-import { HEADING_PX, type Row, rowsIn } from '../model/layout';
+import {
+  type Group,
+  HEADING_PX,
+  MOST_ROWS,
+  numberFields,
+  type Row,
+  rowsIn,
+  valueField,
+} from '../model/layout';
+import type { CustomType } from '../protocol/types';
 import type { ViewerStore } from '../store/viewer_store';
 
 export function drawLabels(
@@ -16,18 +25,7 @@ export function drawLabels(
   const out: HTMLElement[] = [];
   for (const group of layout.groups) {
     if (group.top + HEADING_PX < top || group.top > bottom) continue;
-    const heading = h(
-      'button',
-      {
-        class: 'heading',
-        'aria-expanded': group.isFolded ? 'false' : 'true',
-        on: { click: () => store.toggleFold(group.kind) },
-      },
-      `${group.isFolded ? '▸' : '▾'} ${group.label} `,
-      h('span', { class: 'soft' }, formatCount(group.count)),
-    );
-    heading.style.top = `${group.top}px`;
-    out.push(heading);
+    out.push(...heading(store, group));
   }
   for (const row of rowsIn(layout, top, bottom)) {
     if (row.label !== '') out.push(label(store, row));
@@ -43,12 +41,71 @@ export function drawLabels(
   }
 }
 
+/** Folds the group; with more rows than a page holds, says which are seen and turns pages. */
+function heading(store: ViewerStore, group: Group): HTMLElement[] {
+  const { kind, page, pages, rowsTotal, isFolded } = group;
+  const fold = h(
+    'button',
+    {
+      class: 'heading',
+      'aria-expanded': isFolded ? 'false' : 'true',
+      on: { click: () => store.toggleFold(kind) },
+    },
+    `${isFolded ? '▸' : '▾'} ${group.label} `,
+    h('span', { class: 'soft' }, formatCount(group.count)),
+  );
+  fold.style.top = `${group.top}px`;
+  if (pages < 2 || isFolded) return [fold];
+  const first = page * MOST_ROWS + 1;
+  const last = Math.min((page + 1) * MOST_ROWS, rowsTotal);
+  const turn = (text: string, title: string, to: number) =>
+    h(
+      'button',
+      {
+        title,
+        'aria-label': `${group.label}: ${title}`,
+        disabled: to < 0 || to >= pages,
+        on: { click: () => store.turnPage(kind, to) },
+      },
+      text,
+    );
+  const range = `rows ${formatCount(first)} to ${formatCount(last)} of ${formatCount(rowsTotal)}`;
+  const pager = h(
+    'div',
+    { class: 'pager', role: 'group', 'aria-label': `${group.label}: ${range}` },
+    turn('‹', `rows before these ${formatCount(MOST_ROWS)}`, page - 1),
+    h('span', {}, range),
+    turn('›', 'rows after these', page + 1),
+  );
+  pager.style.top = `${group.top}px`;
+  return [fold, pager];
+}
+
+/** Which number of a custom type its row draws; null where there is nothing to choose. */
+function fieldChoice(store: ViewerStore, row: Row): HTMLElement | null {
+  const type = row.kind === 'custom' ? store.summary.custom[row.id] : undefined;
+  const fields = type ? numberFields(type) : [];
+  const drawn = valueField(type, store.choices.value.fields);
+  if (!type || !drawn) return null;
+  const text = (field: CustomType['fields'][number]) =>
+    field.unit ? `${field.name} (${field.unit})` : field.name;
+  if (fields.length === 1) return h('small', { class: 'ellipsis' }, text(drawn));
+  const choice = h('select', { 'aria-label': `${type.type}: the field that is drawn` });
+  for (const field of fields) {
+    choice.append(
+      h('option', { value: field.name, selected: field.name === drawn.name }, text(field)),
+    );
+  }
+  choice.addEventListener('change', () => store.drawBy(type.type, choice.value));
+  return choice;
+}
+
 function label(store: ViewerStore, row: Row): HTMLElement {
   const isFocused = row.kind === 'workers' && store.focusLane.value === row.id;
   const worker = row.kind === 'workers' ? store.summary.workers[row.id] : undefined;
   const note = worker
     ? h('small', { class: 'ellipsis' }, `${formatShare(worker.busy_ns / store.durationNs)} busy`)
-    : null;
+    : fieldChoice(store, row);
   const element = h(
     'div',
     { class: `row two${isFocused ? ' is-focused' : ''}`, title: row.title },

@@ -102,6 +102,7 @@ function totals(store: ViewerStore, life: TaskLife): HTMLElement {
     ],
     ['Ready delay', delays],
     ['Wakes', formatCount(life.wakes_total)],
+    ['Dumps', life.dumps_total === 0 ? null : `${formatCount(life.dumps_total)}, where it waited`],
     ['Changed worker', `${formatCount(life.migrations)} times`],
     ['Instrumented', life.instrumented === false ? 'no: wakes are not recorded' : null],
   ]);
@@ -111,10 +112,12 @@ function rowOf(store: ViewerStore, row: TaskRow): HTMLElement {
   const worker = store.summary.workers.find((entry) => entry.lane === row.lane);
   const open = () => {
     store.reveal(row.at_ns);
+    if (row.dump !== null) return store.select({ what: 'dumps', index: row.dump }, null);
     if (row.poll === null) return;
     const end = row.at_ns + (row.dur_ns ?? 0);
     store.select({ what: 'polls', index: row.poll }, { lane: row.lane, start: row.at_ns, end });
   };
+  const what = row.dur_ns === null ? (row.where ?? '') : formatDuration(row.dur_ns);
   const by = row.by === null ? null : `by task ${row.by}`;
   const delay = row.delay_ns === null ? null : `after ${formatDuration(row.delay_ns)}`;
   const button = h(
@@ -122,8 +125,8 @@ function rowOf(store: ViewerStore, row: TaskRow): HTMLElement {
     { class: 'vrow', on: { click: open } },
     h('span', { class: 'soft' }, row.what),
     h('span', { title: 'since the trace began' }, `+${formatDuration(row.at_ns, 6)}`),
-    h('b', {}, row.dur_ns === null ? (by ?? '') : formatDuration(row.dur_ns)),
-    h('span', { class: 'soft ellipsis' }, [worker?.name, delay].filter(Boolean).join(' ')),
+    h('b', { class: 'ellipsis', title: row.where ?? '' }, what),
+    h('span', { class: 'soft ellipsis' }, [by, worker?.name, delay].filter(Boolean).join(' ')),
   );
   return h('div', { class: 'vitem', role: 'listitem' }, button);
 }

@@ -1,0 +1,171 @@
+// See profile_json.h.
+// Strongest property: a frame that no symbol names is shown by its address.
+// Spec: docs/spec/http_api.md, "Details".
+// SPDX-License-Identifier: Apache-2.0
+#include "server/profile_json.h"
+
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "server/facts.h"
+
+namespace dial9::server {
+namespace {
+
+using analysis::kNoIndex;
+using nlohmann::json;
+
+constexpr std::uint32_t kMaxFrames = 256;
+constexpr std::uint32_t kShortFrames = 4;
+
+std::string address_text(std::uint64_t address) {
+  std::array<char, 24> text;
+  std::snprintf(text.data(), text.size(), "0x%" PRIx64, address);
+  return text.data();
+}
+
+json frame_json(const Run& run, std::uint64_t address, const analysis::Symbol* symbol) {
+  const auto& names = run.trace().names;
+  const bool is_named = symbol != nullptr && symbol->name != analysis::kNoName;
+  const std::string_view file = symbol == nullptr ? "" : names.text(symbol->file);
+  return {{"name", is_named ? json(std::string(names.text(symbol->name))) : json()},
+          {"file", file.empty() ? json() : json(std::string(file))},
+          {"line", symbol == nullptr || symbol->line == 0 ? json() : json(symbol->line)},
+          {"address", address_text(address)},
+          {"inlined", symbol != nullptr && symbol->inline_depth != 0}};
+}
+
+// Calls use(address, symbol or nullptr) leaf first, until it returns false.
+template <class Use>
+void walk(const Run& run, std::uint32_t stack, Use use) {
+  if (stack == kNoIndex) return;
+  const auto& trace = run.trace();
+  const analysis::Range range = trace.stacks.ranges[stack];
+  for (std::uint32_t i = range.first; i < range.last; ++i) {
+    const std::uint64_t address = trace.stacks.frames[i];
+    const auto symbols = trace.symbols.at(address);
+    if (symbols.empty() && !use(address, static_cast<const analysis::Symbol*>(nullptr))) return;
+    for (const auto& symbol : symbols) {
+      if (!use(address, &symbol)) return;
+    }
+  }
+}
+
+std::string name_of(const Run& run, std::uint64_t address, const analysis::Symbol* symbol) {
+  if (symbol == nullptr || symbol->name == analysis::kNoName) return address_text(address);
+  return std::string(run.trace().names.text(symbol->name));
+}
+
+bool is_machinery(std::string_view name) {
+  for (const std::string_view prefix : {"core::", "alloc::", "std::", "tokio::", "dial9", "<core::",
+                                        "<alloc::", "<std::", "<tokio::", "boost::", "asio::"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+// What a sample or dump shares: title, moment, the stack.
+json details(const char* what, std::string title, std::uint32_t index, double at_ns, json lane,
+             json task, json facts, json frames) {
+  return {{"what", what},
+          {"title", std::move(title)},
+          {"index", index},
+          {"at_ns", at_ns},
+          {"dur_ns", nullptr},
+          {"lane", std::move(lane)},
+          {"task", std::move(task)},
+          {"facts", std::move(facts)},
+          {"frames", std::move(frames)}};
+}
+
+const analysis::SampleRow& row_of(const analysis::Trace& trace, std::uint32_t sample) {
+  std::size_t low = 0;
+  std::size_t high = trace.sample_rows.size();
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    (trace.sample_rows[middle].samples.first <= sample ? low : high) = middle;
+  }
+  return trace.sample_rows[low];
+}
+
+}  // namespace
+
+json frames_json(const Run& run, std::uint32_t stack) {
+  json out = json::array();
+  walk(run, stack, [&](std::uint64_t address, const analysis::Symbol* symbol) {
+    out.push_back(frame_json(run, address, symbol));
+    return out.size() < kMaxFrames;
+  });
+  return out;
+}
+
+std::string stack_text(const Run& run, std::uint32_t stack) {
+  std::string out;
+  std::uint32_t shown = 0;
+  walk(run, stack, [&](std::uint64_t address, const analysis::Symbol* symbol) {
+    if (shown == kShortFrames) {
+      out += " < …";
+      return false;
+    }
+    out += (shown++ == 0 ? "" : " < ") + name_of(run, address, symbol);
+    return true;
+  });
+  return out;
+}
+
+std::string leaf_text(const Run& run, std::uint32_t stack) {
+  std::string leaf;
+  std::string own;
+  walk(run, stack, [&](std::uint64_t address, const analysis::Symbol* symbol) {
+    const std::string name = name_of(run, address, symbol);
+    if (leaf.empty()) leaf = name;
+    if (!is_machinery(name)) own = name;
+    return own.empty();
+  });
+  return own.empty() ? leaf : own;
+}
+
+json sample_json(const Run& run, std::uint32_t index) {
+  const auto& trace = run.trace();
+  const analysis::CpuSample& sample = trace.samples[index];
+  const analysis::SampleRow& row = row_of(trace, index);
+  const bool is_cpu = sample.source == analysis::SampleSource::kCpu;
+  Facts facts(run);
+  facts.text("Why", is_cpu ? "a tick of the CPU clock: it was running here"
+                           : "a context switch: it left the CPU here");
+  facts.text("Thread", std::to_string(sample.tid));
+  facts.text("Name", trace.names.text(sample.thread_name));
+  if (sample.weight != 1) facts.count("Stands for ticks", sample.weight);
+  json task;
+  if (row.lane != kNoIndex) {
+    const std::uint32_t poll = trace.poll_at(row.lane, sample.at_ns);
+    if (poll == kNoIndex) {
+      facts.text("Poll", "none: between polls");
+    } else {
+      facts.moment("Poll since", trace.polls.start_ns[poll]);
+      facts.duration("Poll's length", trace.polls.duration_ns(poll));
+      const std::uint32_t of = trace.polls.task[poll];
+      if (of != kNoIndex) task = std::to_string(trace.tasks.id[of]);
+    }
+  }
+  if (sample.stack == kNoIndex) facts.text("Stack", "not recorded");
+  return details("sample", is_cpu ? "CPU sample" : "Context switch", index,
+                 run.relative(sample.at_ns), row.lane == kNoIndex ? json() : json(row.lane),
+                 std::move(task), facts.take(), frames_json(run, sample.stack));
+}
+
+json dump_json(const Run& run, std::uint32_t index) {
+  const auto& trace = run.trace();
+  const analysis::TaskDump& dump = trace.dumps[index];
+  Facts facts(run);
+  facts.text("Meaning", "the task was suspended here, waiting at");
+  facts.text("Waiting at", leaf_text(run, dump.stack));
+  if (dump.stack == kNoIndex) facts.text("Stack", "not recorded");
+  return details("dump", "Suspended task", index, run.relative(dump.at_ns), nullptr,
+                 std::to_string(trace.tasks.id[dump.task]), facts.take(),
+                 frames_json(run, dump.stack));
+}
+
+}  // namespace dial9::server

@@ -1,0 +1,131 @@
+// Samples and dumps as the page gets them, and where a span's time went.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "format/encoder.h"
+#include "server/details_json.h"
+#include "server/profile_json.h"
+#include "server/sample_columns.h"
+#include "server/summary_json.h"
+#include "server/task_json.h"
+#include "server/testing/column_reader.h"
+#include "server/testing/sample_runs.h"
+
+namespace dial9::server {
+namespace {
+
+using format::Encoder;
+using format::FieldType;
+using nlohmann::json;
+
+constexpr std::uint64_t kOriginNs = testing::kOriginNs;
+
+// Thread 5 is sampled each millisecond, `samples` times, in work() inlined into run(); task 7 is
+// dumped at 3 ms at an address that has no symbol, inside std code.
+testing::Bytes profile_trace(std::uint32_t samples) {
+  Encoder out;
+  out.schema(1, "CpuSampleEvent", true,
+             {{"tid", FieldType::kU32},
+              {"source", FieldType::kU8},
+              {"callchain", FieldType::kPooledStackFrames}});
+  out.schema(2, "SymbolTableEntry", false,
+             {{"addr", FieldType::kVarint},
+              {"size", FieldType::kVarint},
+              {"symbol_name", FieldType::kPooledString},
+              {"inline_depth", FieldType::kVarint},
+              {"source_file", FieldType::kPooledString},
+              {"source_line", FieldType::kVarint}});
+  out.schema(3, "TaskDumpEvent", true,
+             {{"task_id", FieldType::kVarint}, {"callchain", FieldType::kPooledStackFrames}});
+  const auto symbol = [&](std::uint64_t addr, std::string_view name, std::uint64_t depth) {
+    out.begin_untimed(2);
+    out.varint(addr);
+    out.varint(16);
+    out.pooled_string(name);
+    out.varint(depth);
+    out.pooled_string("/src/app/main.cc");
+    out.varint(12);
+  };
+  symbol(0x1000, "run", 0);
+  symbol(0x1000, "work", 1);
+  symbol(0x2000, "std::wait", 0);
+  symbol(0x3000, "checkout", 0);
+  for (std::uint32_t i = 0; i < samples; ++i) {
+    out.begin(1, kOriginNs + i * 1'000'000);
+    out.u32(5);
+    out.u8(0);
+    out.pooled_stack(std::vector<std::uint64_t>{0x1004, 0xdead});
+  }
+  out.begin(3, kOriginNs + 3'000'000);
+  out.varint(7);
+  out.pooled_stack(std::vector<std::uint64_t>{0x2000, 0x3000});
+  return out.take();
+}
+
+TEST(Profile, NamesTheFramesOfASampleAndShowsWhatHasNoNameByItsAddress) {
+  const auto run = testing::load_run(profile_trace(3));
+  const json sample = sample_json(*run, 2);
+  EXPECT_EQ(sample["at_ns"], 2'000'000);
+  EXPECT_TRUE(sample["lane"].is_null());
+  ASSERT_EQ(sample["frames"].size(), 3U);
+  EXPECT_EQ(sample["frames"][0]["name"], "work");
+  EXPECT_EQ(sample["frames"][0]["inlined"], true);
+  EXPECT_EQ(sample["frames"][1]["name"], "run");
+  EXPECT_EQ(sample["frames"][1]["line"], 12);
+  EXPECT_TRUE(sample["frames"][2]["name"].is_null());
+  EXPECT_EQ(sample["frames"][2]["address"], "0xdead");
+}
+
+TEST(Profile, ListsTheRowsOfSamplesInTheSummary) {
+  const auto run = testing::load_run(profile_trace(3));
+  const json summary = summary_json(*run);
+  ASSERT_EQ(summary["samples"].size(), 1U);
+  EXPECT_EQ(summary["samples"][0]["tid"], 5);
+  EXPECT_TRUE(summary["samples"][0]["lane"].is_null());
+  EXPECT_EQ(summary["samples"][0]["count"], 3);
+}
+
+TEST(Profile, GivesSamplesOneByOneOrAsCountsThatAddUp) {
+  const auto run = testing::load_run(profile_trace(100));
+  const WindowQuery exact{10.5e6, 1e6, 4, 50};
+  const testing::ColumnReader few(sample_columns(*run, exact, 0, 1));
+  EXPECT_EQ(few.f64("time"), (std::vector<double>{11e6, 12e6, 13e6, 14e6}));
+  EXPECT_EQ(few.u32("index").front(), 11U);
+  const WindowQuery coarse{0, 25e6, 4, 4};
+  const testing::ColumnReader many(sample_columns(*run, coarse, 0, 1));
+  EXPECT_EQ(many.u8("mode"), (std::vector<std::uint8_t>{kModeBins}));
+  EXPECT_EQ(many.u32("n"), (std::vector<std::uint32_t>{25, 25, 25, 25}));
+  EXPECT_EQ(many.u32("first"), (std::vector<std::uint32_t>{0, 25, 50, 75}));
+}
+
+TEST(Profile, ShowsInATasksLifeWhereItWaited) {
+  const auto run = testing::load_run(profile_trace(1));
+  const json life = task_json(*run, run->trace().task_by_id.at(7), 0, 10);
+  ASSERT_EQ(life["rows_total"], 1);
+  EXPECT_EQ(life["rows"][0]["what"], "dump");
+  EXPECT_EQ(life["rows"][0]["where"], "checkout") << "the first frame that isn't of a library";
+  const json dump = dump_json(*run, life["rows"][0]["dump"].get<std::uint32_t>());
+  EXPECT_EQ(dump["task"], "7");
+  EXPECT_EQ(dump["frames"][0]["name"], "std::wait");
+}
+
+TEST(Profile, SplitsASpansLengthIntoPartsThatAddUpToIt) {
+  const auto run = testing::load_run(testing::sample_trace());
+  const json span = span_json(*run, 0);
+  const json& parts = span["parts"];
+  const auto ns = [&](const char* name) { return parts[name].get<std::uint64_t>(); };
+  EXPECT_EQ(ns("on_cpu_ns") + ns("blocked_ns") + ns("async_wait_ns") + ns("scheduler_delay_ns") +
+                ns("unknown_ns"),
+            span["dur_ns"].get<std::uint64_t>());
+  std::uint64_t explained = 0;
+  for (const json& reason : parts["unknown"]) {
+    explained += reason["ns"].get<std::uint64_t>();
+    EXPECT_FALSE(reason["why"].get<std::string>().empty());
+  }
+  EXPECT_EQ(explained, ns("unknown_ns"));
+}
+
+}  // namespace
+}  // namespace dial9::server
