@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "analysis/findings.h"
-#include "analysis/loader.h"
 #include "analysis/report.h"
 #include "cli/durations.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
+#include "cli/load_trace.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 
@@ -52,27 +52,6 @@ bool must_fail(const std::vector<analysis::Finding>& findings, const std::string
                      [bar](const analysis::Finding& one) { return one.severity >= bar; });
 }
 
-analysis::Trace load(const std::vector<Input>& inputs, const Options& options, Outcome& outcome) {
-  analysis::LoadOptions load_options;
-  load_options.max_memory_bytes = options.memory_mib << 20;
-  analysis::Loader loader(load_options);
-  Progress progress("loading", inputs);
-  for (const Input& input : inputs) {
-    const std::uint64_t before = loader.events();
-    loader.begin_input(input.name);
-    Result<void> result = read_input(
-        input, [&](std::span<const std::uint8_t> bytes) { return loader.feed(bytes); }, progress);
-    if (Result<void> ended = loader.end_input(); result && !ended) {
-      result = ended;
-    }
-    outcome.add(input.name, result, loader.events() - before);
-    if (!result && result.error().code == ErrorCode::kLimit) {
-      break;
-    }
-  }
-  return loader.finish();
-}
-
 int run(const Options& options) {
   const auto inputs = expand_inputs(options.paths);
   if (!inputs) {
@@ -80,7 +59,7 @@ int run(const Options& options) {
     return kUnreadable;
   }
   Outcome outcome;
-  const analysis::Trace trace = load(*inputs, options, outcome);
+  const analysis::Trace trace = load_trace(*inputs, options.memory_mib, outcome);
   if (outcome.exit_code() == kUnreadable) {
     return kUnreadable;
   }

@@ -15,8 +15,8 @@ std::optional<std::uint64_t> parse_duration(std::string_view text) {
     return std::nullopt;
   }
   const std::string_view unit(after, static_cast<std::size_t>(end - after));
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},     {"ns", 1},  {"us", 1e3},
-                                                            {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"", 1}, {"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}};
   for (const auto& [name, factor] : kUnits) {
     if (unit == name) {
       const double ns = std::round(value * factor);

@@ -49,9 +49,9 @@ bool is_truncated(const std::vector<FileResult>& files) {
 }
 
 std::string info_text(const Census& census, const std::vector<FileResult>& files) {
-  std::string out = human_count(census.events()) + " events in " + human_count(census.streams()) +
-                    " streams, " + human_count(files.size()) +
-                    (files.size() == 1 ? " file\n" : " files\n");
+  std::string out = counted(census.events(), "event") + " in " +
+                    counted(census.streams(), "stream") + ", " + counted(files.size(), "file") +
+                    "\n";
   if (census.begin_ns() != 0) {
     out += "from      " + time_text(census, census.begin_ns()) + "\n";
     out += "to        " + time_text(census, census.end_ns()) + "\n";
@@ -59,30 +59,30 @@ std::string info_text(const Census& census, const std::vector<FileResult>& files
   }
   out += "complete  ";
   out += is_truncated(files) ? "no, see below\n" : "yes\n";
-  out += "lost      " + human_count(census.lost_events()) + " events\n";
+  out += "lost      " + counted(census.lost_events(), "event") + "\n";
   for (const auto& [cause, loss] : census.loss()) {
-    out += "          " + human_count(loss.count) + " " + to_utf8(cause) + ", from " +
+    out += "          " + human_count(loss.count) + " " + to_printable(cause) + ", from " +
            time_text(census, loss.first_ns) + " over " +
            human_duration(loss.last_ns - std::min(loss.first_ns, loss.last_ns)) + "\n";
   }
   if (census.inversions() != 0) {
-    out += "disorder  " + human_count(census.inversions()) + " records went back in time\n";
+    out += "disorder  " + counted(census.inversions(), "record") + " went back in time\n";
   }
   out += "\nevents by type\n";
   for (const auto& [name, count] : types_by_count(census)) {
     std::string number = human_count(count);
     number.insert(0, number.size() < 14 ? 14 - number.size() : 0, ' ');
-    out += number + "  " + to_utf8(name) + "\n";
+    out += number + "  " + to_printable(name) + "\n";
   }
   if (!census.metadata().empty()) {
     out += "\nmetadata\n";
   }
   for (const auto& [key, value] : census.metadata()) {
-    out += "  " + to_utf8(key) + " = " + to_utf8(value) + "\n";
+    out += "  " + to_printable(key) + " = " + to_printable(value) + "\n";
   }
   for (const FileResult& file : files) {
     if (!file.result) {
-      out += "\n" + file.name + ": " + file.result.error().message + "\n";
+      out += "\n" + to_printable(file.name + ": " + file.result.error().message) + "\n";
     }
   }
   return out;
@@ -112,6 +112,19 @@ void append_files(std::string& out, const std::vector<FileResult>& files) {
            "}}";
   }
   out += "]";
+}
+
+// Of each cause: from the first to the last record of it, by the clock of the trace.
+void append_loss_ranges(std::string& out, const Census& census) {
+  bool is_first = true;
+  for (const auto& [cause, loss] : census.loss()) {
+    out += is_first ? "{\"cause\": " : ", {\"cause\": ";
+    is_first = false;
+    append_json_string(out, cause);
+    out += ", \"count\": " + std::to_string(loss.count) + ", \"first_ns\": \"" +
+           std::to_string(loss.first_ns) + "\", \"last_ns\": \"" + std::to_string(loss.last_ns) +
+           "\"}";
+  }
 }
 
 std::string info_json(const Census& census, const std::vector<FileResult>& files) {
@@ -144,7 +157,9 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
     append_json_string(out, cause);
     out += ": " + std::to_string(loss.count);
   }
-  out += "}}, \"inversions\": " + std::to_string(census.inversions()) + ", \"metadata\": {";
+  out += "}, \"ranges\": [";
+  append_loss_ranges(out, census);
+  out += "]}, \"inversions\": " + std::to_string(census.inversions()) + ", \"metadata\": {";
   is_first = true;
   for (const auto& [key, value] : census.metadata()) {
     append_pair(out, key, value, is_first);
