@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/routes.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -52,8 +53,10 @@ Response not_found(const std::string& what) {
   return error_response(404, "not_found", what + " isn't in this run");
 }
 
-// Data of a loaded run never changes under its generation.
-std::string etag_of(const Run& run) { return "\"g" + std::to_string(run.generation()) + "\""; }
+// Data of a loaded run never changes under its generation, as long as this process lives.
+std::string etag_of(const RunStore& store, const Run& run) {
+  return "\"g" + std::to_string(run.generation()) + "." + store.salt() + "\"";
+}
 
 using RunFunction = std::function<Response(const Call&, const Run&)>;
 
@@ -66,7 +69,7 @@ RouteFunction with_run(RunStore& store, RunFunction function) {
       return error_response(409, "not_ready",
                             "run '" + call.capture(0) + "' isn't loaded: POST to its 'open' first");
     }
-    const std::string etag = etag_of(*run);
+    const std::string etag = etag_of(store, *run);
     Response out;
     if (call.request().if_none_match == etag) {
       out.status = 304;
@@ -98,14 +101,13 @@ Response list_response(RunStore& store) {
   json rows = json::array();
   for (const RunInfo& run : *runs) {
     if (rows.size() == kMaxRuns) break;
-    const auto status = store.status(run.id);
     rows.push_back({{"run", run.id},
                     {"name", run.name},
                     {"bytes", run.bytes},
                     {"files", run.files.size()},
                     {"modified_ms", run.modified_ms},
                     {"is_live", run.is_live},
-                    {"state", to_string(status ? status->state : RunState::kClosed)}});
+                    {"state", to_string(store.state(run.id))}});
   }
   const bool is_cut = runs->size() > rows.size();
   return json_response({{"root", store.root()},
@@ -237,7 +239,12 @@ Response near(const Call& call, const Run& run) {
   const auto at = call.number("at", 0, static_cast<double>(trace.duration_ns()));
   if (!at) return error_response(at.error());
   const auto row = static_cast<std::uint32_t>(*lane);
-  const std::uint64_t at_ns = trace.begin_ns + static_cast<std::uint64_t>(*at);
+  // The longest durations round up, beyond what 64 bits hold.
+  constexpr double kBeyond = 18446744073709551616.0;  // 2^64
+  const std::uint64_t from_begin_ns =
+      *at < kBeyond ? std::min(static_cast<std::uint64_t>(*at), trace.duration_ns())
+                    : trace.duration_ns();
+  const std::uint64_t at_ns = trace.begin_ns + from_begin_ns;
   const std::uint32_t poll_there = trace.poll_at(row, at_ns);
   if (poll_there != analysis::kNoIndex) return json_response(poll_json(run, poll_there));
   const std::uint32_t park_there = trace.park_at(row, at_ns);

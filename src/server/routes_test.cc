@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analysis/testing/trace_builder.h"
 #include "server/testing/column_reader.h"
 #include "server/testing/sample_runs.h"
 
@@ -191,6 +192,59 @@ TEST_F(Routes, AnswerUnchangedDataWithoutABody) {
   const Response second = ask("runs/a/lanes?t0=0&bin=1e6&bins=10");
   EXPECT_EQ(second.status, 304u);
   EXPECT_TRUE(second.body.empty());
+}
+
+// Generations begin anew with each server, and a browser remembers: with one number for both, the
+// page would show the numbers of another run under this one's name.
+TEST_F(Routes, DontTakeTheReplyOfAnEarlierServerForTheirOwn) {
+  open("a");
+  if_none_match_ = ask("runs/a/summary").etag;
+  EXPECT_EQ(ask("runs/a/summary").status, 304u);
+  auto source = std::make_unique<testing::MemoryRuns>();
+  source->add("a", testing::custom_only_trace(10));
+  store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
+  service_ = std::make_unique<Service>(AccessRules{}, *store_, std::span<const Asset>{});
+  open("a");
+  EXPECT_EQ(ask("runs/a/summary").status, 200u);
+}
+
+// Looking again for each run takes minutes for a directory of a thousand.
+TEST_F(Routes, ListRunsWithOneLookAtTheDirectory) {
+  class CountingRuns final : public RunSource {
+   public:
+    explicit CountingRuns(int& looks) : looks_(looks) {}
+    std::string root() const override { return "counted"; }
+    Result<std::vector<RunInfo>> list() override {
+      ++looks_;
+      std::vector<RunInfo> runs(100);
+      for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = std::to_string(i);
+      return runs;
+    }
+    Result<void> read(const RunInfo& /*run*/, std::size_t /*file*/,
+                      const std::function<bool(std::span<const std::uint8_t>)>& /*take*/) override {
+      return {};
+    }
+
+   private:
+    int& looks_;
+  };
+  int looks = 0;
+  store_ = std::make_unique<RunStore>(std::make_unique<CountingRuns>(looks), StoreOptions{});
+  service_ = std::make_unique<Service>(AccessRules{}, *store_, std::span<const Asset>{});
+  EXPECT_EQ(get("runs")["total"], 100);
+  EXPECT_EQ(looks, 1);
+}
+
+TEST_F(Routes, FindWhatIsNearTheEndOfTheLongestTraces) {
+  auto source = std::make_unique<testing::MemoryRuns>();
+  analysis::testing::TraceBuilder builder;
+  builder.poll(1, ~std::uint64_t{0} - 1, 0, 7);
+  source->add("long", builder.take());
+  store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
+  service_ = std::make_unique<Service>(AccessRules{}, *store_, std::span<const Asset>{});
+  open("long");
+  EXPECT_EQ(get("runs/long/near?lane=0&at=1e19")["what"], "poll");
+  EXPECT_LT(ask("runs/long/near?lane=0&at=18446744073709551616").status, 500u);
 }
 
 TEST_F(Routes, CloseARunAgain) {

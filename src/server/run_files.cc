@@ -92,7 +92,11 @@ class FileRuns final : public RunSource {
     const auto expansion = storage::expand_path(run.path);
     if (!expansion) return;  // it went away between the two looks
     for (const storage::SegmentFile& file : expansion->files) {
-      if (!is_inside(root_, file.path)) continue;
+      // The run's directory is inside; only a link in it could lead out. (read() looks again.)
+      std::error_code error;
+      if (fs::is_symlink(fs::symlink_status(file.path, error)) && !is_inside(root_, file.path)) {
+        continue;
+      }
       info.files.push_back({fs::path(file.path).filename().string(), file.path, file.size_bytes});
     }
   }

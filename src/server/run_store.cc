@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <new>
 
 #include "analysis/loader.h"
 
@@ -49,6 +51,13 @@ std::optional<RunInfo> find_run(std::vector<RunInfo>& runs, const std::string& i
   return std::nullopt;
 }
 
+std::string make_salt() {
+  static std::atomic<std::uint64_t> stores{0};
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()) + "." +
+         std::to_string(stores.fetch_add(1, std::memory_order_relaxed));
+}
+
 std::unexpected<Error> no_such_run(const std::string& run) {
   return make_error(ErrorCode::kNotFound, "no run '" + run + "' here: reload the list of runs");
 }
@@ -56,7 +65,10 @@ std::unexpected<Error> no_such_run(const std::string& run) {
 }  // namespace
 
 RunStore::RunStore(std::unique_ptr<RunSource> source, StoreOptions options)
-    : source_(std::move(source)), options_(options), worker_([this] { work(); }) {}
+    : source_(std::move(source)),
+      options_(options),
+      salt_(make_salt()),
+      worker_([this] { work(); }) {}
 
 RunStore::~RunStore() {
   {
@@ -106,6 +118,12 @@ Result<RunStatus> RunStore::status(const std::string& run) {
   return out;
 }
 
+RunState RunStore::state(const std::string& run) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(run);
+  return found == entries_.end() ? RunState::kClosed : found->second->state;
+}
+
 Result<RunStatus> RunStore::close(const std::string& run) {
   {
     const std::lock_guard lock(mutex_);
@@ -147,8 +165,17 @@ void RunStore::work() {
     waiting_.pop_front();
     is_busy_ = true;
     lock.unlock();
-    load(entry);
+    std::string problem;
+    try {
+      load(entry);
+    } catch (const std::bad_alloc&) {
+      problem = "out of memory: close other runs, or start the server with a smaller --memory";
+    }
     lock.lock();
+    if (!problem.empty() && entry->state == RunState::kLoading) {
+      entry->state = RunState::kFailed;
+      entry->error = std::move(problem);
+    }
     is_busy_ = false;
     changed_.notify_all();
   }

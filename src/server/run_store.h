@@ -54,10 +54,15 @@ class RunStore {
   Result<RunStatus> open(const std::string& run);
   // kNotFound where there is no such run.
   Result<RunStatus> status(const std::string& run);
+  // As status() knows it, without a look at the source: kClosed for what was never opened.
+  RunState state(const std::string& run);
   // Cancels a load, or forgets a loaded run.
   Result<RunStatus> close(const std::string& run);
   // The loaded run, which counts as used now; nullptr if it isn't ready.
   std::shared_ptr<const Run> get(const std::string& run);
+  // Different for each store that ever was: generations begin anew in every process, and a browser
+  // remembers replies of earlier ones.
+  const std::string& salt() const { return salt_; }
   // Blocks until no load is under way or waiting.
   void wait_idle();
 
@@ -71,6 +76,7 @@ class RunStore {
 
   const std::unique_ptr<RunSource> source_;
   const StoreOptions options_;
+  const std::string salt_;
   std::mutex mutex_;  // guards all that follows, and the entries
   std::condition_variable changed_;
   std::map<std::string, std::shared_ptr<Entry>> entries_;

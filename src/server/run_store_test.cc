@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <new>
 
 #include "server/testing/sample_runs.h"
 
@@ -110,6 +111,15 @@ TEST(RunStore, SaysWhyARunCannotBeRead) {
   stored.runs->break_run("a", "the disk is gone");
   EXPECT_EQ(stored.load("a"), RunState::kFailed);
   EXPECT_EQ(stored.store->status("a")->error, "the disk is gone");
+}
+
+TEST(RunStore, SurvivesALoadThatFindsNoMemory) {
+  Stored stored;
+  stored.runs->before_chunk = [] { throw std::bad_alloc(); };
+  EXPECT_EQ(stored.load("a"), RunState::kFailed);
+  EXPECT_NE(stored.store->status("a")->error.find("out of memory"), std::string::npos);
+  stored.runs->before_chunk = nullptr;
+  EXPECT_EQ(stored.load("b"), RunState::kReady);
 }
 
 TEST(RunStore, SaysSoWhenAFileIsNoTrace) {
