@@ -26,12 +26,18 @@ struct Options {
   std::string to;
 };
 
+constexpr std::uint64_t kForever = ~std::uint64_t{0};
+
 // Absolute; [from, to).
 struct TimeRange {
   std::uint64_t from_ns = 0;
-  std::uint64_t to_ns = ~std::uint64_t{0};
-  bool is_everything() const { return from_ns == 0 && to_ns == ~std::uint64_t{0}; }
+  std::uint64_t to_ns = kForever;
+  bool is_everything() const { return from_ns == 0 && to_ns == kForever; }
 };
+
+std::uint64_t after(std::uint64_t begin_ns, std::uint64_t duration_ns) {
+  return duration_ns > kForever - begin_ns ? kForever : begin_ns + duration_ns;
+}
 
 class LineWriter final : public format::Visitor {
  public:
@@ -129,9 +135,8 @@ int run(const Options& options) {
       return kUsage;
     }
     const std::uint64_t begin_ns = find_begin(*inputs);
-    range.from_ns = begin_ns + parse_duration(options.from).value_or(0);
-    const auto to = parse_duration(options.to);
-    range.to_ns = to && *to <= ~begin_ns ? begin_ns + *to : range.to_ns;
+    range = {after(begin_ns, parse_duration(options.from).value_or(0)),
+             after(begin_ns, parse_duration(options.to).value_or(kForever))};
   }
   LineWriter writer(options, range);
   Outcome outcome;

@@ -286,6 +286,60 @@ TEST_F(Cli, DiagnoseSaysWhenItsMemoryWasNotEnough) {
   EXPECT_NE(ran.out.find("memory limit"), std::string::npos) << ran.out;
 }
 
+TEST_F(Cli, OutputThatCannotBeWrittenIsAnErrorOfItsOwn) {
+  const std::string file = write("t.bin", small_trace());
+  for (const std::string verb :
+       {"info ", "info --json ", "cat ", "diagnose ", "diagnose --json "}) {
+    const Ran ran = shell("'" DIAL9_CLI "' " + verb + file + " > /dev/full");
+    EXPECT_EQ(ran.exit_code, kOutputLost) << verb;
+    EXPECT_NE(ran.err.find("can't write the output"), std::string::npos) << verb;
+  }
+}
+
+TEST_F(Cli, CatFromATimeBeyondTheClockShowsNothing) {
+  const std::string file = write("t.bin", small_trace());
+  EXPECT_EQ(dial9("cat --from 18446744073s " + file).out, "");
+  EXPECT_NE(dial9("cat --to 18446744073s " + file).out, "");
+}
+
+TEST_F(Cli, AMemoryOfMoreThanThereIsIsWrongUsage) {
+  const std::string file = write("t.bin", small_trace());
+  EXPECT_EQ(dial9("diagnose --memory 17592186044416 " + file).exit_code, kUsage);  // 2^44 MiB
+  EXPECT_EQ(dial9("diagnose --memory 0 " + file).exit_code, kUsage);
+}
+
+TEST_F(Cli, NamesInATraceCannotSendCommandsToTheTerminal) {
+  format::Encoder encoder;
+  encoder.schema(1, "evil\x1b]0;title\x07", false, {});
+  encoder.begin_untimed(1);
+  const std::string file = write("\x1b[31m.bin", encoder.take());
+  for (const std::string verb : {"info ", "diagnose "}) {
+    const Ran ran = dial9(verb + "'" + file + "' " + path("missing\x1b[2J"));
+    EXPECT_EQ((ran.out + ran.err).find('\x1b'), std::string::npos) << ran.out << ran.err;
+  }
+  const Ran ran = dial9("info '" + file + "'");
+  EXPECT_EQ(ran.exit_code, kOk);
+  EXPECT_EQ((ran.out + ran.err).find('\x1b'), std::string::npos) << ran.out << ran.err;
+}
+
+// A frame's length alone may promise gigabytes; a small gzip file delivers them.
+TEST_F(Cli, AnInflatedFrameOfGigabytesIsRefusedInBoundedMemory) {
+  format::Encoder encoder;
+  encoder.schema(1, "E", false, {{"f", format::FieldType::kU8}});
+  encoder.begin_untimed(1);
+  encoder.u8(1);
+  Bytes bytes = encoder.take();
+  const Bytes head = {0x03, 1, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0x3f};  // a text of 1 GiB
+  bytes.insert(bytes.end(), head.begin(), head.end());
+  bytes.resize(bytes.size() + (80 << 20), 'x');
+  const std::string file = write("t.bin.gz", gzipped(bytes));
+  for (const std::string verb : {"info ", "diagnose ", "cat "}) {
+    const Ran ran = dial9(verb + file);
+    EXPECT_EQ(ran.exit_code, kPartlyReadable) << verb;
+    EXPECT_NE(ran.err.find("more than 64 MiB"), std::string::npos) << ran.err;
+  }
+}
+
 TEST_F(Cli, SeveralFilesAreOneTrace) {
   TraceBuilder first;
   first.poll_start(1'000, 0, 7);

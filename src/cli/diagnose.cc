@@ -97,6 +97,7 @@ void add_diagnose(CLI::App& app, int& exit_code) {
   verb->add_option("--task-leak", options->task_leak, "Fewer tasks are never a leak")
       ->capture_default_str();
   verb->add_option("--memory", options->memory_mib, "MiB that the loaded trace may take")
+      ->check(CLI::Range(std::uint64_t{1}, kMostMemoryMib))
       ->capture_default_str();
   verb->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -12,10 +12,12 @@ enum ExitCode : int {
   kUsage = 2,           // the command line is wrong
   kUnreadable = 3,      // an input isn't there, isn't a trace, or nothing in it could be read
   kPartlyReadable = 4,  // read up to some point; what was read is shown
+  kOutputLost = 5,      // the output couldn't be written, for instance onto a full disk
 };
 
 inline constexpr const char* kExitCodeHelp =
     "Exit codes: 0 fine; 1 a finding at or above --fail-on; 2 wrong usage; 3 an input is missing,\n"
-    "unreadable or no trace; 4 an input could be read in part only (what was read is shown).";
+    "unreadable or no trace; 4 an input could be read in part only (what was read is shown);\n"
+    "5 the output couldn't be written.";
 
 }  // namespace dial9::cli

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "analysis/json_text.h"
 #include "cli/exit_code.h"
 #include "format/gunzip.h"
 #include "storage/trace_files.h"
@@ -69,8 +70,8 @@ Result<std::vector<Input>> expand_inputs(const std::vector<std::string>& paths) 
     }
     if (!expansion->other_runs.empty()) {
       std::fprintf(stderr, "dial9: %s: took its newest run, %zu more are there (%s ...)\n",
-                   path.c_str(), expansion->other_runs.size(),
-                   expansion->other_runs.front().c_str());
+                   analysis::to_printable(path).c_str(), expansion->other_runs.size(),
+                   analysis::to_printable(expansion->other_runs.front()).c_str());
     }
   }
   return inputs;
@@ -144,7 +145,7 @@ void report_error(const std::string& name, const Error& error) {
   if (error.offset != kNoOffset && error.message.find(" byte ") == std::string::npos) {
     line += " (at byte " + std::to_string(error.offset) + ")";
   }
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "%s\n", analysis::to_printable(line).c_str());
 }
 
 void Outcome::add(const std::string& name, const Result<void>& result, std::uint64_t events) {

@@ -20,6 +20,9 @@ struct Input {
   std::uint64_t size_bytes = 0;  // 0: not known
 };
 
+// The most that --memory takes: 16 TiB.
+inline constexpr std::uint64_t kMostMemoryMib = std::uint64_t{1} << 24;
+
 // The files that the paths stand for, in recording order; says on stderr which runs of a directory
 // were not taken. Errors: a path that isn't there or holds no trace; - named twice.
 Result<std::vector<Input>> expand_inputs(const std::vector<std::string>& paths);

@@ -26,5 +26,5 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? dial9::cli::kOk : dial9::cli::kUsage;
   }
-  return exit_code;
+  return dial9::cli::is_output_lost() ? dial9::cli::kOutputLost : exit_code;
 }

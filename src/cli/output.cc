@@ -10,10 +10,12 @@ namespace dial9::cli {
 namespace {
 
 bool is_broken = false;
+bool is_lost = false;
 
 bool fail() {
   if (!is_broken && errno != EPIPE) {
     std::fprintf(stderr, "dial9: can't write the output: %s\n", std::strerror(errno));
+    is_lost = true;
   }
   is_broken = true;
   return false;
@@ -29,6 +31,8 @@ bool write_out(std::string_view text) {
   }
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() || fail();
 }
+
+bool is_output_lost() { return is_lost; }
 
 bool flush_out() { return !is_broken && (std::fflush(stdout) == 0 || fail()); }
 

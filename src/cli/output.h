@@ -14,5 +14,7 @@ void ignore_sigpipe();
 bool write_out(std::string_view text);
 // The end of the output. False: see write_out().
 bool flush_out();
+// Whether output was lost though somebody wanted it: a full disk, not a reader that went away.
+bool is_output_lost();
 
 }  // namespace dial9::cli

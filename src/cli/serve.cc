@@ -56,6 +56,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   verb->add_option("--token-file", options->token_file,
                    "File whose first line is the token that requests must bear");
   verb->add_option("--memory", options->memory_mib, "MiB that loaded runs may take")
+      ->check(CLI::Range(std::uint64_t{1}, kMostMemoryMib))
       ->capture_default_str();
   verb->add_option("--threads", options->serve.threads, "Threads that answer requests")
       ->check(CLI::Range(1, 64))

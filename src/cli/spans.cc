@@ -55,6 +55,7 @@ void add_spans(CLI::App& app, int& exit_code) {
   verb->add_option("--limit", options->limit, "Names in the text, those with most time first")
       ->capture_default_str();
   verb->add_option("--memory", options->memory_mib, "MiB that the loaded trace may take")
+      ->check(CLI::Range(std::uint64_t{1}, kMostMemoryMib))
       ->capture_default_str();
   verb->callback([options, &exit_code] { exit_code = run(*options); });
 }
