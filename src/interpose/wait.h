@@ -15,8 +15,9 @@
 
 namespace dial9::interpose {
 
-// The next definition of a function, normally libc's. May be asked for before main and in signal
-// handlers after its first use. `version`: the one to ask for first, for names that have several.
+// The next definition of a function, normally libc's, else that of a library which interposes it
+// too (a sanitizer). May be asked for before main and in signal handlers after its first use.
+// `version`: the one that is meant, for names of which libc has several.
 template <class Function>
 class Real {
  public:
@@ -32,12 +33,22 @@ class Real {
  private:
   [[gnu::cold, gnu::noinline]] Function find() noexcept {
     const int saved_errno = errno;
-    void* symbol = version_ == nullptr ? nullptr : dlvsym(RTLD_NEXT, name_, version_);
-    if (symbol == nullptr) symbol = dlsym(RTLD_NEXT, name_);
+    void* symbol = dlsym(RTLD_NEXT, name_);
+    if (version_ != nullptr) {
+      // Another interposer has no versions: one that stands before libc is found by the name alone.
+      void* const exact = dlvsym(RTLD_NEXT, name_, version_);
+      if (exact != nullptr && (symbol == nullptr || is_same_object(exact, symbol))) symbol = exact;
+    }
     const auto found = reinterpret_cast<Function>(symbol);
     found_.store(found, std::memory_order_relaxed);
     errno = saved_errno;
     return found;
+  }
+
+  static bool is_same_object(const void* a, const void* b) noexcept {
+    Dl_info of_a{};
+    Dl_info of_b{};
+    return dladdr(a, &of_a) != 0 && dladdr(b, &of_b) != 0 && of_a.dli_fbase == of_b.dli_fbase;
   }
 
   std::atomic<Function> found_{nullptr};
