@@ -34,6 +34,9 @@ export function formatCount(n: number | null | undefined): string {
     .replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 }
 
+/** A unit as the trace writes it, as people read it. */
+export const unitName = (unit: string) => (unit === 'us' ? 'µs' : unit);
+
 /** "1 event", "7 events". */
 export const plural = (n: number, noun: string) => `${formatCount(n)} ${noun}${n === 1 ? '' : 's'}`;
 

@@ -56,6 +56,20 @@ const ORDER: CustomType = {
   ],
 };
 
+it('draws a measured number rather than the name of something', () => {
+  const field = (name: string, unit: string | null = null) => ({
+    name,
+    unit,
+    kind: null,
+    is_number: true,
+  });
+  const drawn = (...fields: CustomType['fields']) =>
+    valueField({ type: 'Alloc', count: 1, fields }, {})?.name;
+  expect(drawn(field('tid'), field('size'), field('addr'))).toBe('size');
+  expect(drawn(field('socket_cookie'), field('backlog'), field('pending', 'count'))).toBe('pending');
+  expect(drawn(field('task_id'))).toBe('task_id');
+});
+
 it('draws the chosen number of a custom type, else its first', () => {
   expect(valueField(ORDER, {})?.name).toBe('amount');
   expect(valueField(ORDER, { Order: 'total' })?.name).toBe('total');

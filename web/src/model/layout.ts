@@ -1,6 +1,7 @@
 // Where each row of the timeline lies. One function decides it for drawing, for hit tests and for
 // the labels, so that the three can't disagree. Pure. Guide: docs/guide/viewer.md.
 // SPDX-License-Identifier: Apache-2.0
+import { unitName } from '../base/format';
 import type { CustomType, Summary } from '../protocol/types';
 
 export type GroupKind = 'workers' | 'queues' | 'spans' | 'custom' | 'threads';
@@ -152,21 +153,33 @@ const customEntry = (
   fields: Readonly<Record<string, string>>,
 ): Entry => {
   const field = valueField(type, fields);
-  const value = field ? `, drawn by ${field.name}${field.unit ? ` in ${field.unit}` : ''}` : '';
+  const value = field ? `, drawn by ${field.name}${field.unit ? ` in ${unitName(field.unit)}` : ''}` : '';
   return { id, label: type.type, title: `${type.type}: ${type.count} events${value}` };
 };
 
 /** The numbers of a custom type, of which its row draws one. */
 export const numberFields = (type: CustomType) => type.fields.filter((field) => field.is_number);
 
-/** The field whose values a custom type's row draws: the chosen one, its first number, or none. */
+/** Numbers that name something: they are drawn only where the user asks for it. */
+const isName = (name: string) =>
+  /(^|[._])(tid|pid|id|addr|address|cookie|inode|port|timestamp_ns)$/.test(name);
+
+/**
+ * The field whose values a custom type's row draws: the chosen one; else the first with a unit or a
+ * kind, the first that isn't a name of something, the first number; or none.
+ */
 export function valueField(
   type: CustomType | undefined,
   chosen: Readonly<Record<string, string>>,
 ): CustomType['fields'][number] | undefined {
   if (!type) return undefined;
   const numbers = numberFields(type);
-  return numbers.find((field) => field.name === chosen[type.type]) ?? numbers[0];
+  return (
+    numbers.find((field) => field.name === chosen[type.type]) ??
+    numbers.find((field) => field.unit !== null || field.kind !== null) ??
+    numbers.find((field) => !isName(field.name)) ??
+    numbers[0]
+  );
 }
 
 /** The rows that touch [top, bottom), in order. */

@@ -34,16 +34,17 @@ export function drawSamples(
         const x = Math.round(placeOf(frame, tile.time[i] ?? 0));
         if (x < from || x >= to) continue;
         const isSelected = tile.index[i] === selected;
-        ctx.fillStyle = (isSelected ? palette.selection : palette.text).css;
+        ctx.fillStyle = (isSelected ? palette.selection : palette.textSoft).css;
         const width = (isSelected ? 3 : 1) * ratio;
         ctx.fillRect(x - (isSelected ? ratio : 0), bottom - full, width, full);
       }
     } else if (tile.mode[at] === BINS_MODE) {
-      ctx.fillStyle = palette.text.css;
+      ctx.fillStyle = palette.textSoft.css;
       for (let i = tile.brows[at] ?? 0; i < (tile.brows[at + 1] ?? 0); i += 1) {
         const left = Math.floor(x0 + (tile.bin[i] ?? 0) * binPx);
         if (left < from - binPx || left >= to) continue;
-        const share = Math.min(0.4 + 0.6 * (Math.log2(tile.n[i] ?? 1) / 6), 1);
+        // Low where there are few, so that a band of them doesn't hide the parks.
+        const share = Math.min(Math.log2(1 + (tile.n[i] ?? 0)) / 8, 1);
         const bar = Math.max(Math.round(full * share), ratio);
         ctx.fillRect(left, bottom - bar, ratio, bar);
       }

@@ -1,7 +1,7 @@
 // Names and values in two columns, with links for moments and tasks.
 // SPDX-License-Identifier: Apache-2.0
 import { h } from '../base/dom';
-import { formatBytes, formatClock, formatCount, formatDate, formatDuration } from '../base/format';
+import { formatBytes, formatClock, formatCount, formatDate, formatDuration, unitName } from '../base/format';
 import type { Fact } from '../protocol/types';
 import type { ViewerStore } from '../store/viewer_store';
 
@@ -45,7 +45,7 @@ export function factValue(store: ViewerStore, fact: Fact): Value {
   if (fact.unit === 'ns') return formatDuration(fact.value);
   if (fact.unit === 'bytes') return formatBytes(fact.value);
   const text = Number.isInteger(fact.value) ? formatCount(fact.value) : String(fact.value);
-  return fact.unit ? `${text} ${fact.unit}` : text;
+  return fact.unit ? `${text} ${unitName(fact.unit)}` : text;
 }
 
 /** The day and the ends of the trace: "2026-06-22 13:50:02 – 13:50:14 UTC". */

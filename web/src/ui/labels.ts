@@ -2,7 +2,7 @@
 // group headings fold, lane labels select the lane. Only those in sight exist.
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
-import { formatCount, formatShare } from '../base/format';
+import { formatCount, formatShare, unitName } from '../base/format';
 import {
   type Group,
   HEADING_PX,
@@ -88,7 +88,7 @@ function fieldChoice(store: ViewerStore, row: Row): HTMLElement | null {
   const drawn = valueField(type, store.choices.value.fields);
   if (!type || !drawn) return null;
   const text = (field: CustomType['fields'][number]) =>
-    field.unit ? `${field.name} (${field.unit})` : field.name;
+    field.unit ? `${field.name} (${unitName(field.unit)})` : field.name;
   if (fields.length === 1) return h('small', { class: 'ellipsis' }, text(drawn));
   const choice = h('select', { 'aria-label': `${type.type}: the field that is drawn` });
   for (const field of fields) {
