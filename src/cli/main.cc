@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   dial9::cli::add_cat(app, exit_code);
   dial9::cli::add_diagnose(app, exit_code);
   dial9::cli::add_spans(app, exit_code);
+  dial9::cli::add_recover(app, exit_code);
   dial9::cli::add_serve(app, exit_code);
   for (CLI::App* verb : app.get_subcommands({})) {
     verb->footer(dial9::cli::kExitCodeHelp);

@@ -12,6 +12,7 @@ namespace dial9::cli {
 void add_info(CLI::App& app, int& exit_code);
 void add_cat(CLI::App& app, int& exit_code);
 void add_diagnose(CLI::App& app, int& exit_code);
+void add_recover(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 void add_spans(CLI::App& app, int& exit_code);
 
