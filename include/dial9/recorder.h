@@ -153,6 +153,11 @@ class Recorder {
   // the directory is locked by another, can't be made, or an option is out of range.
   static std::pair<Recorder, Status> start(const RecorderOptions& options) noexcept;
 
+  // In the child of a fork (a prefork server's worker), on the handle that it inherited: starts a
+  // recorder of its own with the same options, in a run directory of its own. Before it the child
+  // is silent. Fails as start() does, and in the parent. Once a child.
+  Status restart_in_child() noexcept;
+
   bool is_running() const noexcept;
   // Total: while disabled no event of any kind is recorded, sources included. Idempotent.
   void enable() noexcept;

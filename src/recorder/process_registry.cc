@@ -12,6 +12,7 @@
 #include "dial9/source.h"
 #include "recorder/fork_fds.h"
 #include "recorder/recording_state.h"
+#include "recorder/stay_loaded.h"
 
 namespace dial9::internal {
 namespace {
@@ -51,6 +52,7 @@ Registry& registry() {
   static Registry* const instance = [] {
     auto* made = new Registry;
     install_process_hooks();
+    stay_loaded();
     pthread_atfork(hold_for_fork, release_in_parent, release_in_child);
     return made;
   }();

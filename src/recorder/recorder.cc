@@ -33,6 +33,20 @@ std::pair<Recorder, Status> Recorder::start(const RecorderOptions& options) noex
   }
 }
 
+Status Recorder::restart_in_child() noexcept {
+  try {
+    if (core_ == nullptr) return Status::failure("not started");
+    if (core_->is_ours()) {
+      return Status::failure("this is the process that started the recorder, not a child of it");
+    }
+    auto [recorder, status] = start(core_->options());
+    if (status) core_ = std::move(recorder.core_);
+    return status;
+  } catch (const std::exception&) {
+    return Status::failure("out of memory");
+  }
+}
+
 bool Recorder::is_running() const noexcept { return core_ != nullptr && core_->is_running(); }
 
 void Recorder::enable() noexcept {

@@ -38,6 +38,8 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
 
   // False in the child of a fork, where this object belongs to the parent: every call is inert.
   bool is_ours() const;
+  // As given to start(); in a child of a fork, too.
+  const RecorderOptions& options() const { return options_; }
   bool is_running() const;
   void enable();
   void disable();

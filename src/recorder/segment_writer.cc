@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kStageBytes = 128 << 10;
 constexpr std::uint64_t kRetryNs = 1'000'000'000;
+// Writes that work for this long after a failure: the trouble is over.
+constexpr std::uint64_t kSettledNs = 10'000'000'000;
 // The stream that closes a segment: metadata again, and the mark that it ended well. A segment
 // leaves room for it.
 constexpr std::uint64_t kSealReserveBytes = 4 << 10;
@@ -54,9 +56,11 @@ std::vector<std::uint8_t> SegmentWriter::prologue(std::uint64_t now_ns, bool is_
 }
 
 void SegmentWriter::fail(const Error& error, std::uint64_t now_ns) {
-  if (failure_.empty()) {
+  // On a full disk writes fail and work by turns: that is one trouble, not many.
+  if (!is_trouble_told_) {
     options_.message(error.message + "; events are dropped and counted until it works again");
   }
+  is_trouble_told_ = true;
   failure_ = error.message;
   retry_ns_ = now_ns + kRetryNs;
 }
@@ -80,7 +84,7 @@ bool SegmentWriter::open_segment(std::uint64_t now_ns) {
     fail(opened.error(), now_ns);
     return false;
   }
-  if (!failure_.empty()) options_.message("writing segments again");
+  if (!failure_.empty()) works_since_ns_ = now_ns;
   failure_.clear();
   is_open_ = true;
   ++next_index_;
@@ -191,6 +195,10 @@ void SegmentWriter::flush(std::uint64_t now_ns) {
   staged_.clear();
   staged_info_ = {};
   settle(end);
+  if (is_trouble_told_ && now_ns >= works_since_ns_ + kSettledNs) {
+    options_.message("writing segments again");
+    is_trouble_told_ = false;
+  }
 }
 
 void SegmentWriter::report_losses(std::uint64_t now_ns) {

@@ -108,6 +108,8 @@ class SegmentWriter {
   bool is_open_ = false;
   std::uint64_t retry_ns_ = 0;
   std::string failure_;
+  bool is_trouble_told_ = false;      // and not its end yet
+  std::uint64_t works_since_ns_ = 0;  // the last failure
   WriterTotals totals_;
   // Losses that were told of: in all; in staged bytes; in the active segment. The latter two are
   // told again if the bytes come to nothing.

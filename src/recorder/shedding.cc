@@ -137,7 +137,8 @@ constexpr std::string_view kNotUsers[] = {"PollStartEvent",      "PollEndEvent",
                                           "FreeEvent",           "MemoryProfileOverflowEvent",
                                           "ClockSyncEvent",      "SegmentMetadataEvent",
                                           "RecorderLossEvent",   "RecorderShedEvent",
-                                          "RecorderBillEvent",   "CrashEvent"};
+                                          "RecorderBillEvent",   "CrashEvent",
+                                          "SignalSurvivedEvent"};
 
 }  // namespace
 

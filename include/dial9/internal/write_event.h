@@ -18,8 +18,10 @@ inline constexpr std::uint64_t kMaxDeltaNs = 0xFF'FFFF;
 inline constexpr std::size_t kEventHeadBytes = 6;  // tag, u16 type id, u24 delta
 inline constexpr std::size_t kResetBytes = 9;
 
+// Hidden: one in each shared object. Else two copies of the library in a process would share the
+// id, which each gives from a counter of its own.
 template <class E>
-struct EventTypeOf {
+struct [[gnu::visibility("hidden")]] EventTypeOf {
   static constexpr std::size_t kFields = sizeof(E::dial9_fields) / sizeof(E::dial9_fields[0]) - 1;
   static inline EventType type{E::dial9_name(), E::dial9_fields, kFields, 0};
 };
