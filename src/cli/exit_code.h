@@ -8,7 +8,7 @@ namespace dial9::cli {
 
 enum ExitCode : int {
   kOk = 0,
-  kFindings = 1,        // diagnose: a finding at or above --fail-on
+  kFindings = 1,        // diagnose: a finding at or above --fail-on; doctor: something is wrong
   kUsage = 2,           // the command line is wrong
   kUnreadable = 3,      // an input isn't there, isn't a trace, or nothing in it could be read
   kPartlyReadable = 4,  // read up to some point; what was read is shown
@@ -16,8 +16,8 @@ enum ExitCode : int {
 };
 
 inline constexpr const char* kExitCodeHelp =
-    "Exit codes: 0 fine; 1 a finding at or above --fail-on; 2 wrong usage; 3 an input is missing,\n"
-    "unreadable or no trace; 4 an input could be read in part only (what was read is shown);\n"
-    "5 the output couldn't be written.";
+    "Exit codes: 0 fine; 1 a finding at or above --fail-on (diagnose), something wrong (doctor);\n"
+    "2 wrong usage; 3 an input or a process is missing, unreadable, or no trace; 4 an input could\n"
+    "be read in part only (what was read is shown); 5 the output couldn't be written.";
 
 }  // namespace dial9::cli

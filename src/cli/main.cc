@@ -19,6 +19,9 @@ int main(int argc, char** argv) {
   dial9::cli::add_spans(app, exit_code);
   dial9::cli::add_recover(app, exit_code);
   dial9::cli::add_serve(app, exit_code);
+  dial9::cli::add_doctor(app, exit_code);
+  dial9::cli::add_snapshot(app, exit_code);
+  dial9::cli::add_top(app, exit_code);
   for (CLI::App* verb : app.get_subcommands({})) {
     verb->footer(dial9::cli::kExitCodeHelp);
   }

@@ -360,6 +360,8 @@ Metadata RecorderCore::metadata() const {
       {"dial9.version", DIAL9_VERSION},
       {"dial9.clock", clock_text_},
   };
+  // Whoever reads the thread buffers from outside must know that polls may be missing.
+  if (budget_of(options_).is_set()) entries.emplace_back("dial9.governed", "true");
   const Metadata runtimes = runtime_metadata();
   entries.insert(entries.end(), runtimes.begin(), runtimes.end());
   entries.insert(entries.end(), options_.metadata.begin(), options_.metadata.end());

@@ -1,0 +1,105 @@
+// `dial9 doctor`: tries each part of the recorder on this machine, with this environment, and says
+// what was expected, what was seen, and the cure. Spec: docs/guide/on_call.md, "doctor".
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/doctor_checks.h"
+#include "cli/doctor_facts.h"
+#include "cli/doctor_probe.h"
+#include "cli/durations.h"
+#include "cli/exit_code.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "session/environment.h"
+
+namespace dial9::cli {
+namespace {
+
+struct Options {
+  std::string directory;
+  std::string program;
+  std::string length = "1s";
+  bool is_json = false;
+  bool is_strict = false;
+};
+
+ProbeFacts probe(const internal::EnvironmentPlan& plan, const TrialDirectory& trial,
+                 std::chrono::nanoseconds length) {
+  ProbeOptions options;
+  options.recorder = plan.options;
+  options.recorder.directory = trial.path();
+  options.recorder.removes_dead_runs = false;  // not in the user's name
+  options.is_tsc_asked_for = plan.options.clock == ClockChoice::kTsc;
+  options.length = length;
+  options.usage_period = plan.process_usage_period;
+  return run_probe(options);
+}
+
+std::vector<Check> check_all(const internal::EnvironmentPlan& plan, const Options& options) {
+  const std::string& directory = plan.options.directory;
+  std::vector<Check> checks;
+  checks.push_back(check_environment({plan.is_enabled, plan.messages}));
+  checks.push_back(check_kernel(look_at_kernel()));
+  const std::vector<std::uint32_t> live_pids = find_live_recorders(directory);
+  const TrialDirectory trial(directory);
+  checks.push_back(check_directory(look_at_directory(directory, trial)));
+  checks.push_back(check_space(look_at_space(plan.options, trial)));
+  for (Check& check : check_limits(look_at_limits(plan.options))) {
+    checks.push_back(std::move(check));
+  }
+  ProbeFacts facts;
+  if (!directory.empty() && trial.path().empty()) {
+    facts.recording.error = facts.clock.error = facts.lock.error = trial.error();
+  } else {
+    const auto length_ns = parse_duration(options.length).value_or(1'000'000'000);
+    facts = probe(plan, trial, std::chrono::nanoseconds(length_ns));
+  }
+  facts.lock.live_pids = live_pids;
+  checks.push_back(check_lock(facts.lock));
+  checks.push_back(check_recording(facts.recording));
+  checks.push_back(check_clock(facts.clock));
+  checks.push_back(check_sched(look_at_sched()));
+  checks.push_back(check_perf(look_at_perf()));
+  for (Check& check : check_program(look_at_program(options.program))) {
+    checks.push_back(std::move(check));
+  }
+  return checks;
+}
+
+int run(const Options& options) {
+  // Beyond a limit of file sizes a write is to fail, not to end the doctor.
+  std::signal(SIGXFSZ, SIG_IGN);
+  internal::EnvironmentPlan plan = internal::plan_from(internal::dial9_variables());
+  if (!options.directory.empty()) plan.options.directory = options.directory;
+  const std::vector<Check> checks = check_all(plan, options);
+  write_out(options.is_json ? doctor_json(checks) : doctor_text(checks));
+  flush_out();
+  const VerdictCounts counts = count_verdicts(checks);
+  const bool is_bad = counts.wrong != 0 || (options.is_strict && counts.warnings != 0);
+  return is_bad ? kFindings : kOk;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand(
+      "doctor", "Does recording work here: each part tried, expected and seen, with the cure");
+  const auto options = std::make_shared<Options>();
+  verb->add_option("--dir", options->directory,
+                   "Directory of the recordings; else as the DIAL9_ variables say");
+  verb->add_option("--program", options->program,
+                   "Program or process id whose frame pointers, debug info and build id are "
+                   "looked at; else dial9 itself");
+  verb->add_option("--for", options->length, "How long the trial recording takes")
+      ->check(check_duration)
+      ->capture_default_str();
+  verb->add_flag("--json", options->is_json, "JSON instead of text");
+  verb->add_flag("--strict", options->is_strict, "Exit with 1 on warnings too");
+  verb->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace dial9::cli

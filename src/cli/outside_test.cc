@@ -1,0 +1,196 @@
+// `dial9 doctor`, `snapshot` and `top` as a user runs them, on processes that really hang.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/exit_code.h"
+#include "session/kernel_threads.h"
+#include "session/testing/hung_child.h"
+
+namespace dial9::cli {
+namespace {
+
+using dial9::testing::HangOptions;
+using dial9::testing::HungChild;
+using nlohmann::json;
+
+struct Ran {
+  int exit_code = -1;
+  std::string out;
+  std::string err;
+};
+
+class Outside : public ::testing::Test {
+ protected:
+  Outside() {
+    std::string pattern = ::testing::TempDir() + "dial9-outside-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+    ::unsetenv("DIAL9_TRACE_DIR");
+  }
+  ~Outside() override { std::filesystem::remove_all(directory_); }
+
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+
+  Ran dial9(const std::string& arguments, const std::string& before = "") const {
+    const std::string line = before + " '" DIAL9_CLI "' " + arguments + " > '" + path("out") +
+                             "' 2> '" + path("err") + "' < /dev/null";
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  static json check_named(const json& report, const std::string& name) {
+    for (const json& check : report["checks"]) {
+      if (check["name"] == name) return check;
+    }
+    return {};
+  }
+  std::string directory_;
+};
+
+TEST_F(Outside, DoctorRecordsForRealAndLeavesNothing) {
+  const std::string traces = path("new/traces");
+  const Ran ran = dial9("doctor --json --for 100ms --dir " + traces, "DIAL9_ENABLED=1");
+  const json report = json::parse(ran.out);
+  EXPECT_EQ(check_named(report, "recording")["verdict"], "ok") << ran.out;
+  EXPECT_NE(check_named(report, "recording")["seen"].get<std::string>().find("events 10,000"),
+            std::string::npos);
+  EXPECT_EQ(check_named(report, "lock")["verdict"], "ok") << ran.out;
+  EXPECT_EQ(check_named(report, "directory")["verdict"], "ok") << ran.out;
+  EXPECT_EQ(check_named(report, "environment")["verdict"], "ok") << ran.out;
+  EXPECT_EQ(ran.exit_code, report["wrong"] == 0 ? kOk : kFindings);
+  EXPECT_FALSE(std::filesystem::exists(path("new")));
+}
+
+TEST_F(Outside, DoctorTriesTheMemoryRingToo) {
+  const Ran ran = dial9("doctor --json --for 100ms",
+                        "DIAL9_ENABLED=1 DIAL9_MEMORY_RING=1 DIAL9_MAX_DISK_USAGE_MB=16");
+  const json report = json::parse(ran.out);
+  EXPECT_EQ(check_named(report, "recording")["verdict"], "ok") << ran.out;
+}
+
+TEST_F(Outside, DoctorExitsWithOneAndTheCureWhereTheDirectoryCannotBeUsed) {
+  const Ran ran = dial9("doctor --for 10ms --dir /proc/self/status/traces", "DIAL9_ENABLED=1");
+  EXPECT_EQ(ran.exit_code, kFindings);
+  EXPECT_NE(ran.out.find("wrong    directory"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("--dir or DIAL9_TRACE_DIR"), std::string::npos);
+}
+
+TEST_F(Outside, DoctorSeesALimitThatWouldEndTheProcess) {
+  const Ran ran =
+      dial9("doctor --json --for 10ms --dir " + path("t"), "ulimit -f 1000; DIAL9_ENABLED=1");
+  EXPECT_EQ(check_named(json::parse(ran.out), "limit: file size")["verdict"], "wrong") << ran.out;
+  EXPECT_EQ(ran.exit_code, kFindings);
+}
+
+TEST_F(Outside, DoctorNamesAVariableThatHasNoEffect) {
+  const Ran ran = dial9("doctor --json --for 10ms --dir " + path("t"), "DIAL9_ENABLE=1");
+  const json check = check_named(json::parse(ran.out), "environment");
+  EXPECT_EQ(check["verdict"], "wrong");
+  EXPECT_NE(check["seen"].get<std::string>().find("DIAL9_ENABLE:"), std::string::npos);
+}
+
+TEST_F(Outside, SnapshotOfAStoppedProcessIsAPageAndAnOrdinaryTrace) {
+  HangOptions options;
+  options.directory = path("traces");
+  const HungChild child(options);
+  ASSERT_TRUE(child.is_ready());
+  const Ran ran = dial9("snapshot -o " + path("s.bin") + " " + std::to_string(child.pid()));
+  EXPECT_EQ(ran.exit_code, kOk) << ran.err;
+  EXPECT_NE(ran.out.find("IN A POLL for "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("hang.cc:7"), std::string::npos);
+  EXPECT_NE(ran.out.find("starved.cc:3"), std::string::npos);
+  EXPECT_NE(ran.out.find("stopped"), std::string::npos);
+  const json info = json::parse(dial9("info --json " + path("s.bin")).out);
+  EXPECT_EQ(info["truncated"], false);
+  EXPECT_EQ(info["events"]["by_type"]["PollStartEvent"], 12);
+  EXPECT_GE(info["events"]["by_type"]["ThreadStateEvent"], 4);
+  EXPECT_EQ(info["metadata"]["snapshot.pid"], std::to_string(child.pid()));
+  EXPECT_EQ(dial9("diagnose " + path("s.bin")).exit_code, kOk);
+  EXPECT_EQ(dial9("cat " + path("s.bin")).exit_code, kOk);
+}
+
+TEST_F(Outside, SnapshotOfADeadlockInMemoryOnlyModeNamesBothPolls) {
+  HangOptions options;
+  options.stops = false;
+  const HungChild child(options);
+  ASSERT_TRUE(child.is_ready());
+  const Ran ran = dial9("snapshot --json --no-trace " + std::to_string(child.pid()));
+  EXPECT_EQ(ran.exit_code, kOk) << ran.err;
+  const json page = json::parse(ran.out);
+  ASSERT_EQ(page["workers"].size(), 2U);
+  EXPECT_EQ(page["workers"][0]["doing"], "polling");
+  EXPECT_EQ(page["workers"][1]["doing"], "polling");
+  EXPECT_EQ(page["ready"][0]["place"], "starved.cc:3");
+  EXPECT_EQ(page["trace"], "");
+}
+
+TEST_F(Outside, SnapshotNeverWritesOverAFile) {
+  const HungChild child(HangOptions{});
+  ASSERT_TRUE(child.is_ready());
+  std::ofstream(path("s.bin")) << "mine";
+  const Ran ran = dial9("snapshot -o " + path("s.bin") + " " + std::to_string(child.pid()));
+  EXPECT_EQ(ran.exit_code, kUnreadable);
+  EXPECT_NE(ran.err.find("-o"), std::string::npos);
+  EXPECT_EQ(read("s.bin"), "mine");
+  EXPECT_NE(ran.out.find("IN A POLL"), std::string::npos);  // the page comes all the same
+}
+
+TEST_F(Outside, AProcessWithoutARecorderIsAClearError) {
+  for (const char* verb : {"snapshot", "top"}) {
+    const Ran ran = dial9(std::string(verb) + " " + std::to_string(::getpid()));
+    EXPECT_EQ(ran.exit_code, kUnreadable);
+    EXPECT_NE(ran.err.find("no recorder of dial9"), std::string::npos) << ran.err;
+  }
+}
+
+TEST_F(Outside, TopWithoutATerminalIsOnePage) {
+  const HungChild child(HangOptions{});
+  ASSERT_TRUE(child.is_ready());
+  const Ran ran = dial9("top " + std::to_string(child.pid()));
+  EXPECT_EQ(ran.exit_code, kOk) << ran.err;
+  EXPECT_NE(ran.out.find("2 in polls"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("hang.cc:9"), std::string::npos);
+  EXPECT_EQ(ran.out.find('\033'), std::string::npos);
+  EXPECT_EQ(json::parse(dial9("top --json " + std::to_string(child.pid())).out)["pid"],
+            child.pid());
+}
+
+// Run time, waits and context switches of all its threads.
+std::string effort_of(pid_t pid) {
+  std::string text;
+  const auto process = internal::read_kernel_process("/proc", static_cast<std::uint32_t>(pid));
+  if (!process) return "gone";
+  for (const internal::KernelThread& thread : process->threads) {
+    text += std::to_string(thread.run_ns.value_or(0)) + " " +
+            std::to_string(thread.voluntary_switches.value_or(0)) + " " +
+            std::to_string(thread.involuntary_switches.value_or(0)) + "\n";
+  }
+  return text;
+}
+
+TEST_F(Outside, TopCostsTheProcessNeitherTimeNorAContextSwitch) {
+  HangOptions options;
+  options.directory = path("traces");
+  const HungChild child(options);
+  ASSERT_TRUE(child.is_ready());
+  const std::string before = effort_of(child.pid());
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(dial9("top --once " + std::to_string(child.pid())).exit_code, kOk);
+  }
+  EXPECT_EQ(effort_of(child.pid()), before);
+}
+
+}  // namespace
+}  // namespace dial9::cli

@@ -1,0 +1,112 @@
+// `dial9 snapshot PID`: what a process is in right now, hung or not, as a trace and a page of text.
+// Spec: docs/spec/snapshot.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "analysis/human.h"
+#include "base/os_error.h"
+#include "base/unique_fd.h"
+#include "cli/exit_code.h"
+#include "cli/inputs.h"
+#include "cli/output.h"
+#include "cli/snapshot_text.h"
+#include "cli/snapshot_view.h"
+#include "cli/verbs.h"
+
+namespace dial9::cli {
+namespace {
+
+constexpr std::size_t kRows = 10;
+
+struct Options {
+  std::uint32_t pid = 0;
+  std::string output;
+  std::uint64_t history_mib = 64;
+  bool is_json = false;
+  bool has_trace = true;
+};
+
+// "dial9-snapshot-1234-20261129T220102.bin"
+std::string default_name(const internal::TargetLook& look) {
+  std::string time = analysis::iso_time(look.realtime_ns).substr(0, 19);
+  std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
+  return "dial9-snapshot-" + std::to_string(look.kernel.pid) + "-" + time + ".bin";
+}
+
+Result<void> write_all(int fd, std::span<const std::uint8_t> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(fd, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return os_error(errno, "write", path, "give another place with -o");
+    bytes = bytes.subspan(static_cast<std::size_t>(done));
+  }
+  return {};
+}
+
+// Never over a file that is there.
+Result<void> write_trace(const ProcessView& view, const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd) return os_error(errno, "create", path, "give another name with -o");
+  for (const internal::TargetBytes& part : view.look.parts) {
+    if (auto written = write_all(fd.get(), part.bytes, path); !written) return written;
+  }
+  return write_all(fd.get(), view.own_stream, path);
+}
+
+int run(const Options& options) {
+  const std::string name = "snapshot " + std::to_string(options.pid);
+  Result<internal::TargetProcess> target = internal::TargetProcess::open(options.pid);
+  if (!target) {
+    report_error(name, target.error());
+    return kUnreadable;
+  }
+  Result<internal::TargetLook> look = target->look(options.history_mib << 20);
+  if (!look) {
+    report_error(name, look.error());
+    return kUnreadable;
+  }
+  const ProcessView view = make_view(std::move(*look), kRows);
+  std::string path;
+  int exit_code = view.trace.is_truncated() ? kPartlyReadable : kOk;
+  if (options.has_trace) {
+    path = options.output.empty() ? default_name(view.look) : options.output;
+    if (const Result<void> written = write_trace(view, path); !written) {
+      report_error(name, written.error());
+      path.clear();
+      exit_code = kUnreadable;
+    }
+  }
+  write_out(options.is_json ? snapshot_json(view, path) : snapshot_text(view, path));
+  flush_out();
+  return exit_code;
+}
+
+}  // namespace
+
+void add_snapshot(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand(
+      "snapshot", "What a running, hung or stopped process is in: a page, and a trace");
+  const auto options = std::make_shared<Options>();
+  verb->add_option("PID", options->pid, "The process; it isn't stopped and needs not answer")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  verb->add_option("-o,--output", options->output,
+                   "File of the trace; else dial9-snapshot-PID-TIME.bin here");
+  verb->add_option("--history-mib", options->history_mib,
+                   "MiB of its segments that the trace begins with; 0: the thread buffers only")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  verb->add_flag("!--no-trace", options->has_trace, "Write no trace");
+  verb->add_flag("--json", options->is_json, "JSON instead of text");
+  verb->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace dial9::cli

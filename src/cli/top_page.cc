@@ -1,0 +1,192 @@
+// See top_page.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top_page.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/human.h"
+#include "cli/snapshot_text.h"
+
+namespace dial9::cli {
+namespace {
+
+using analysis::human_count;
+using analysis::human_duration;
+using analysis::kUnknownNs;
+using analysis::WorkerDoing;
+using analysis::WorkerNow;
+
+constexpr std::size_t kLeastWidth = 20;
+constexpr std::size_t kPlaceRows = 5;
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+std::size_t columns(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(c); }));
+}
+
+// In a field of `width` columns, one more behind it.
+std::string left(const std::string& text, std::size_t width) {
+  std::string out = cut_to(text, width);
+  out.append(width - std::min(width, columns(out)) + 1, ' ');
+  return out;
+}
+std::string right(const std::string& text, std::size_t width) {
+  const std::string cut = cut_to(text, width);
+  return std::string(width - std::min(width, columns(cut)), ' ') + cut + " ";
+}
+
+std::string share_text(std::uint64_t part_ns, std::uint64_t whole_ns) {
+  if (whole_ns == 0) return "-";
+  const double share = static_cast<double>(part_ns) / static_cast<double>(whole_ns);
+  return std::to_string(std::lround(std::min(share, 1.0) * 100)) + " %";
+}
+
+std::string rate_text(std::uint64_t count, std::uint64_t window_ns) {
+  if (window_ns == 0) return "-";
+  const double rate = static_cast<double>(count) * 1e9 / static_cast<double>(window_ns);
+  return rate < 10 && rate > 0 ? std::to_string(rate).substr(0, 3)
+                               : human_count(static_cast<std::uint64_t>(rate));
+}
+
+std::string age_text(const ProcessView& view, std::uint64_t since_ns) {
+  if (since_ns == kUnknownNs) return "unknown";
+  return human_duration(view.now.now_ns > since_ns ? view.now.now_ns - since_ns : 0);
+}
+
+std::string name_of(const ProcessView& view, analysis::NameId name) {
+  return printable(view.trace.names.text(name));
+}
+
+std::string head_line(const ProcessView& view) {
+  std::uint64_t polling = 0;
+  std::uint64_t parked = 0;
+  for (const WorkerNow& worker : view.now.workers) {
+    polling += worker.doing == WorkerDoing::kPolling ? 1 : 0;
+    parked += worker.doing == WorkerDoing::kParked ? 1 : 0;
+  }
+  return printable(view.look.kernel.name) + " (" + std::to_string(view.look.kernel.pid) + ")  " +
+         analysis::iso_time(view.look.realtime_ns).substr(11, 8) + "Z  " +
+         analysis::counted(view.now.workers.size(), "worker") + ": " + human_count(polling) +
+         " in polls, " + human_count(parked) + " parked  " +
+         analysis::counted(view.look.kernel.threads.size(), "thread");
+}
+
+std::string second_line(const ProcessView& view) {
+  std::string wait = "none known";
+  if (!view.now.ready.empty()) {
+    const analysis::TaskWait& longest = view.now.ready.front();
+    wait = human_count(view.now.ready_count) + ", longest " + age_text(view, longest.since_ns) +
+           " (" + place_of_task(view, longest.task) + ")";
+  }
+  return "buffers " + human_count(view.look.chunks_in_use) + "/" +
+         human_count(view.look.chunks_total) + "  lost " + human_count(view.trace.lost_events()) +
+         "  ready, not run: " + wait;
+}
+
+std::string worker_line(const ProcessView& view, const WorkerNow& worker, std::size_t width) {
+  const analysis::Lane& lane = view.trace.lanes[worker.lane];
+  const char* doing = worker.since_ns == kUnknownNs           ? "unknown"
+                      : worker.doing == WorkerDoing::kPolling ? "in poll"
+                      : worker.doing == WorkerDoing::kParked  ? "parked"
+                                                              : "between";
+  std::string where;
+  if (worker.doing == WorkerDoing::kPolling) {
+    where = name_of(view, view.trace.polls.spawn_loc[worker.poll]);
+  }
+  const std::string id = lane.worker == analysis::kUnknownWorker    ? "?"
+                         : lane.worker == analysis::kBlockingWorker ? "pool"
+                                                                    : std::to_string(lane.worker);
+  std::string line = right(id, 4) + left(doing, 8) + right(age_text(view, worker.since_ns), 8);
+  if (width >= 60) {
+    line += right(rate_text(worker.polls, worker.window_ns), 9) +
+            right(share_text(worker.busy_ns, worker.window_ns), 6);
+  }
+  if (width >= 80) {
+    line += right(human_duration(worker.window_ns), 8);
+    line += left(name_of(view, lane.runtime), 10);
+  }
+  if (where.empty()) {
+    const internal::KernelThread* thread = thread_of(view, worker);
+    where = thread == nullptr ? "" : thread_text(*thread);
+  }
+  return line + where;
+}
+
+std::string worker_title(std::size_t width) {
+  std::string line = right("wkr", 4) + left("doing", 8) + right("for", 8);
+  if (width >= 60) line += right("polls/s", 9) + right("busy", 6);
+  if (width >= 80) line += right("over", 8) + left("runtime", 10);
+  return line + "where";
+}
+
+std::vector<std::string> queue_lines(const ProcessView& view) {
+  std::vector<std::string> lines;
+  if (view.now.queues.empty()) return lines;
+  lines.push_back("");
+  lines.push_back(right("queued", 9) + right("alive", 9) + right("sampled", 9) + "queue");
+  for (const analysis::QueueNow& queue : view.now.queues) {
+    const auto sample = [](double value) {
+      return value < 0 ? std::string("?") : human_count(static_cast<std::uint64_t>(value));
+    };
+    lines.push_back(right(sample(queue.depth), 9) + right(sample(queue.alive_tasks), 9) +
+                    right(age_text(view, queue.at_ns), 9) + name_of(view, queue.runtime));
+  }
+  return lines;
+}
+
+std::vector<std::string> place_lines(const ProcessView& view) {
+  std::vector<std::string> lines;
+  if (view.now.places.empty()) return lines;
+  lines.push_back("");
+  lines.push_back(right("longest", 9) + right("mean", 9) + right("polls", 7) + "slowest handlers");
+  for (std::size_t i = 0; i < std::min(kPlaceRows, view.now.places.size()); ++i) {
+    const analysis::PlaceNow& place = view.now.places[i];
+    const std::string name = name_of(view, place.place);
+    lines.push_back(
+        right(human_duration(place.longest_ns), 9) +
+        right(place.polls == 0 ? "-" : human_duration(place.total_ns / place.polls), 9) +
+        right(human_count(place.polls), 7) + (place.is_open ? "(runs) " : "") +
+        (name.empty() ? "place not recorded" : name));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string cut_to(std::string_view text, std::size_t width) {
+  std::size_t taken = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!is_continuation(text[i]) && taken++ == width) return std::string(text.substr(0, i));
+  }
+  return std::string(text);
+}
+
+std::vector<std::string> top_page(const ProcessView& view, std::size_t width, std::size_t height) {
+  width = std::max(width, kLeastWidth);
+  std::vector<std::string> lines = {head_line(view), second_line(view)};
+  for (const std::string& note : view.look.notes) lines.push_back("note: " + printable(note));
+  std::vector<std::string> below = queue_lines(view);
+  for (std::string& line : place_lines(view)) below.push_back(std::move(line));
+  lines.push_back("");
+  lines.push_back(worker_title(width));
+  const std::vector<WorkerNow> workers = workers_by_urgency(view);
+  // What is below keeps its place as long as at least four workers are to be seen.
+  const std::size_t used = lines.size() + below.size();
+  const std::size_t room = height == kNoHeight
+                               ? workers.size()
+                               : std::max<std::size_t>(height > used ? height - used : 0, 4);
+  const bool is_cut = workers.size() > room;
+  const std::size_t shown = is_cut ? room - 1 : workers.size();
+  for (std::size_t i = 0; i < shown; ++i) lines.push_back(worker_line(view, workers[i], width));
+  if (is_cut) lines.push_back("     ... and " + human_count(workers.size() - shown) + " more");
+  if (workers.empty()) lines.push_back("     no worker in the records");
+  for (std::string& line : below) lines.push_back(std::move(line));
+  if (height != kNoHeight && lines.size() > height) lines.resize(height);
+  for (std::string& line : lines) line = cut_to(line, width);
+  return lines;
+}
+
+}  // namespace dial9::cli

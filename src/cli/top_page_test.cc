@@ -1,0 +1,98 @@
+// The page of `dial9 top` at any size of the terminal.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top_page.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analysis/testing/trace_builder.h"
+
+namespace dial9::cli {
+namespace {
+
+using analysis::testing::TraceBuilder;
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+ProcessView view_of(TraceBuilder& builder, std::uint64_t now_ns) {
+  internal::TargetLook look;
+  look.kernel.pid = 70;
+  look.kernel.name = "service";
+  look.now_ns = now_ns;
+  look.realtime_ns = 1'790'000'000'000 * kMs;
+  look.chunks_total = 1'024;
+  look.parts.push_back({"chunk", builder.take()});
+  return make_view(std::move(look), 10);
+}
+
+ProcessView busy_view(std::uint64_t workers) {
+  TraceBuilder builder;
+  for (std::uint64_t i = 0; i < workers; ++i) {
+    builder.poll(10 * kMs, 20 * kMs, i, 1, "a/very/long/path/\xC3\xA9t\xC3\xA9/session.cc:42");
+    builder.poll(50 * kMs, 60 * kMs, i, 1, "other.cc:1");
+  }
+  builder.metrics(60 * kMs, "http", 7, 9);
+  return view_of(builder, 110 * kMs);
+}
+
+std::size_t columns(const std::string& line) {
+  return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+bool has_line(const std::vector<std::string>& lines, const std::string& part) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+TEST(TopPage, NoLineIsWiderAndNoPageHigherThanTheTerminal) {
+  const ProcessView view = busy_view(40);
+  for (std::size_t width = 20; width < 160; width += 7) {
+    for (std::size_t height = 5; height < 70; height += 9) {
+      const auto lines = top_page(view, width, height);
+      EXPECT_LE(lines.size(), height);
+      for (const std::string& line : lines) EXPECT_LE(columns(line), width) << line;
+    }
+  }
+}
+
+TEST(TopPage, WorkersThatDoNotFitAreCounted) {
+  EXPECT_TRUE(has_line(top_page(busy_view(40), 100, 24), "more"));
+  EXPECT_FALSE(has_line(top_page(busy_view(40), 100, kNoHeight), "more"));
+}
+
+TEST(TopPage, RatesAreThoseOfTheRecordedWindow) {
+  // From 10 ms to 110 ms: one poll after the first record, 20 ms inside polls.
+  const auto lines = top_page(busy_view(1), 120, kNoHeight);
+  EXPECT_TRUE(has_line(lines, " between   50.0 ms        10   20 % ")) << lines[4];
+}
+
+TEST(TopPage, QueuesAndTheSlowestHandlersAreShown) {
+  const auto lines = top_page(busy_view(1), 120, kNoHeight);
+  EXPECT_TRUE(has_line(lines, "7         9"));
+  EXPECT_TRUE(has_line(lines, "session.cc:42"));
+  EXPECT_TRUE(has_line(lines, "slowest handlers"));
+}
+
+TEST(TopPage, AHandlerThatStillRunsSaysSo) {
+  TraceBuilder builder;
+  builder.poll_start(10 * kMs, 0, 1, "hang.cc:7");
+  EXPECT_TRUE(has_line(top_page(view_of(builder, 110 * kMs), 120, kNoHeight), "(runs) hang.cc:7"));
+}
+
+TEST(TopPage, AProcessWithoutWorkersHasAPageToo) {
+  TraceBuilder builder;
+  builder.clock_sync(1 * kMs, 1'790'000'000'000 * kMs);
+  EXPECT_TRUE(has_line(top_page(view_of(builder, 2 * kMs), 80, 24), "no worker in the records"));
+}
+
+TEST(CutTo, NeverCutsACharacterInTwo) {
+  EXPECT_EQ(cut_to("\xC3\xA9t\xC3\xA9", 1), "\xC3\xA9");
+  EXPECT_EQ(cut_to("\xC3\xA9t\xC3\xA9", 3), "\xC3\xA9t\xC3\xA9");
+  EXPECT_EQ(cut_to("abc", 0), "");
+}
+
+}  // namespace
+}  // namespace dial9::cli
