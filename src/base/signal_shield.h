@@ -1,8 +1,9 @@
 // Keeps the signals that a write may raise away from the host: SIGPIPE (nobody reads a pipe),
 // SIGXFSZ (the limit on file sizes) and SIGTTOU (a terminal that belongs to another job). Strongest
 // property: while it lives, writes of the calling thread fail with an error instead; a signal that
-// was pending before stays pending, and none of ours is left behind. Async-signal-safe; three
-// system calls. SPDX-License-Identifier: Apache-2.0
+// was pending before stays pending, and none of ours is left behind. Async-signal-safe; four
+// system calls.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <pthread.h>
