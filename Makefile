@@ -1,6 +1,6 @@
 # Thin: each target is one script or one cmake preset; all of it works without make too.
 # SPDX-License-Identifier: Apache-2.0
-.PHONY: help demo test bench bench-peers format clean
+.PHONY: help demo test bench bench-peers format soak clean
 
 help:
 	@echo "make demo    install what is missing, build, record a service under load, diagnose, serve the page"
@@ -8,6 +8,7 @@ help:
 	@echo "make test    install what is missing, build, run every test (also sanitizers, clang, fuzz)"
 	@echo "make bench   print the table of ratios and write build/release/bench.json"
 	@echo "make bench-peers  the same work on LTTng-UST and the Rust original (needs cargo), and end to end"
+	@echo "make soak    the survival test in its long form: 300 kills of each kind"
 	@echo "make format  format the C++ sources"
 
 demo:
@@ -17,6 +18,11 @@ demo:
 
 test:
 	@tools/run_tests
+
+soak:
+	@tools/bootstrap test
+	@tools/build release recording_child survival_test
+	@DIAL9_SURVIVAL_KILLS=300 ctest --test-dir build/release -L survival --timeout 7200 --output-on-failure
 
 bench:
 	@tools/bootstrap bench
