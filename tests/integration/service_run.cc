@@ -23,6 +23,12 @@ std::filesystem::path make_directory() {
   return pattern;
 }
 
+// What g++'s and clang's sanitizers begin each report with.
+bool has_sanitizer_report(const std::string& text) {
+  return text.find("Sanitizer: ") != std::string::npos ||
+         text.find(": runtime error: ") != std::string::npos;
+}
+
 void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
@@ -60,6 +66,8 @@ ServiceRun::ServiceRun() : directory_(make_directory()) {}
 ServiceRun::~ServiceRun() {
   service_.reset();
   store_.reset();
+  // Also of a process that was killed, or whose exit code nobody asked for.
+  EXPECT_FALSE(has_sanitizer_report(log()));
   if (::testing::Test::HasFailure()) {
     std::fprintf(stderr, "kept %s\n%s", directory_.c_str(), log().c_str());
     return;

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <string>
 
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include "fault_names.h"
@@ -91,6 +92,22 @@ TEST(Programs, TurnAFailingServiceIntoAnExitCode) {
                   run.path("stderr.txt"));
   EXPECT_EQ(load.status.code, 3);  // the carts can't be written
   run.stop();
+}
+
+// Whatever its exit code: a process that is killed has none to show.
+TEST(Programs, FailTheTestInWhichASanitizerReportsOnThem) {
+  for (const std::string report : {"==7==ERROR: AddressSanitizer: heap-use-after-free on address",
+                                   "WARNING: ThreadSanitizer: data race (pid=7)",
+                                   "a.cc:1:2: runtime error: shift exponent 64 is too large"}) {
+    static std::string command;
+    command = "echo '" + report + "' >&2";
+    EXPECT_NONFATAL_FAILURE(
+        {
+          ServiceRun run;
+          run_program({"/bin/sh", "-c", command}, run.path("stderr.txt"));
+        },
+        "has_sanitizer_report");
+  }
 }
 
 }  // namespace
