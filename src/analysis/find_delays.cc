@@ -78,11 +78,12 @@ Finding make_finding(const FindContext& context, NameId runtime, const PerRuntim
   if (found.count >= kMinCount && share >= kMinShare) {
     finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
   }
-  finding.message =
-      counted(found.count, "poll") + (finding.where.empty() ? "" : " of runtime " + finding.where) +
-      " began over " + human_duration(context.options.ready_delay_floor_ns) +
-      " after their task was ready, up to " + human_duration(finding.worst_ns) +
-      ", while the worker ran other polls (" + human_share(share) + " of those with a known delay)";
+  finding.message = counted(found.count, "poll") +
+                    (finding.where.empty() ? "" : " of runtime " + finding.where) + " began over " +
+                    human_duration(context.options.ready_delay_floor_ns) + " after " +
+                    (found.count == 1 ? "its" : "their") + " task was ready, up to " +
+                    human_duration(finding.worst_ns) + ", while the worker ran other polls (" +
+                    human_share(share) + " of those with a known delay)";
   finding.evidence.push_back("known delays: " + spread_text(found.delays));
   finding.evidence.push_back(
       "coverage of the whole trace: " + human_count(summary.polls(Coverage::kKnown)) + " known, " +

@@ -20,12 +20,12 @@ Pyramid::Pyramid(const Column<std::uint64_t>& start_ns, const Column<std::uint64
   std::uint32_t below = range.size();
   while (below > kFanOut) {
     const std::uint32_t nodes = (below + kFanOut - 1) / kFanOut;
-    std::vector<std::uint32_t> level(nodes);
+    std::vector<Longest> level(nodes);
     for (std::uint32_t node = 0; node < nodes; ++node) {
-      std::uint32_t best = kNoIndex;
+      Longest best;
       const std::uint32_t last = std::min(below, (node + 1) * kFanOut);
       for (std::uint32_t child = node * kFanOut; child < last; ++child) {
-        best = better(best, levels_.empty() ? range.first + child : levels_.back()[child]);
+        best = better(best, at_level(levels_.size(), child));
       }
       level[node] = best;
     }
@@ -35,40 +35,40 @@ Pyramid::Pyramid(const Column<std::uint64_t>& start_ns, const Column<std::uint64
 }
 
 // The longer of two rows; of equals the earlier.
-std::uint32_t Pyramid::better(std::uint32_t a, std::uint32_t b) const {
-  if (a == kNoIndex || b == kNoIndex) {
-    return a == kNoIndex ? b : a;
+Pyramid::Longest Pyramid::better(Longest a, Longest b) {
+  if (a.row == kNoIndex || b.row == kNoIndex) {
+    return a.row == kNoIndex ? b : a;
   }
-  const std::uint64_t da = duration(a);
-  const std::uint64_t db = duration(b);
-  return da > db || (da == db && a < b) ? a : b;
+  return a.ns > b.ns || (a.ns == b.ns && a.row < b.row) ? a : b;
+}
+
+// Level 0: the rows themselves, by the running sums, which lie close together in memory.
+Pyramid::Longest Pyramid::at_level(std::size_t level, std::uint32_t i) const {
+  return level == 0 ? Longest{sums_[i + 1] - sums_[i], range_.first + i} : levels_[level - 1][i];
 }
 
 std::uint32_t Pyramid::longest(Range rows) const {
   std::uint32_t first = rows.first - range_.first;
   std::uint32_t last = rows.last - range_.first;
-  std::uint32_t best = kNoIndex;
-  std::size_t level = 0;  // 0: rows; n: levels_[n - 1]
-  const auto at = [&](std::uint32_t i) {
-    return level == 0 ? range_.first + i : levels_[level - 1][i];
-  };
+  Longest best;
+  std::size_t level = 0;
   while (first < last) {
     while (first < last && first % kFanOut != 0) {
-      best = better(best, at(first++));
+      best = better(best, at_level(level, first++));
     }
     while (first < last && last % kFanOut != 0) {
-      best = better(best, at(--last));
+      best = better(best, at_level(level, --last));
     }
     if (first < last && level == levels_.size()) {
       while (first < last) {
-        best = better(best, at(first++));
+        best = better(best, at_level(level, first++));
       }
     }
     first /= kFanOut;
     last /= kFanOut;
     ++level;
   }
-  return best;
+  return best.row;
 }
 
 Range Pyramid::touching(double from_ns, double to_ns) const {
@@ -154,8 +154,8 @@ void Pyramid::query(const Window& window, std::span<Bin> out) const {
 
 std::size_t Pyramid::bytes() const {
   std::size_t total = sums_.capacity() * sizeof(std::uint64_t);
-  for (const std::vector<std::uint32_t>& level : levels_) {
-    total += level.capacity() * sizeof(std::uint32_t);
+  for (const std::vector<Longest>& level : levels_) {
+    total += level.capacity() * sizeof(Longest);
   }
   return total;
 }

@@ -4,7 +4,7 @@
 // nodes).
 //
 // A pyramid of fan-out 16 over the durations gives the longest slice of a range and its index;
-// running sums give busy time. 8.6 bytes a slice. Query: O(bins × log slices a bin).
+// running sums give busy time. 9.1 bytes a slice. Query: O(bins × log slices a bin).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -49,7 +49,12 @@ class Pyramid {
 
  private:
   std::uint64_t duration(std::uint32_t row) const { return (*end_)[row] - (*start_)[row]; }
-  std::uint32_t better(std::uint32_t a, std::uint32_t b) const;
+  struct Longest {
+    std::uint64_t ns = 0;
+    std::uint32_t row = kNoIndex;
+  };
+  static Longest better(Longest a, Longest b);
+  Longest at_level(std::size_t level, std::uint32_t i) const;
   std::uint32_t first_start(std::uint32_t row, double at_ns) const;
   double covered_before(double at_ns, std::uint32_t row) const;
 
@@ -57,7 +62,7 @@ class Pyramid {
   const Column<std::uint64_t>* end_ = nullptr;
   Range range_;
   std::vector<std::uint64_t> sums_;  // of durations before each row of the range, and the total
-  std::vector<std::vector<std::uint32_t>> levels_;  // row of the longest of each 16, 256, ...
+  std::vector<std::vector<Longest>> levels_;  // of each 16, 256, ... rows
 };
 
 // Kernel waits as slices: [unpark - wait, unpark) for parks whose wait is known and not 0.

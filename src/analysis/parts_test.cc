@@ -89,6 +89,8 @@ TEST(Distribution, OfFewDifferentValuesAnswersAsOneOfMany) {
 TEST(Human, DurationsHaveThreeDigits) {
   EXPECT_EQ(human_duration(999), "999 ns");
   EXPECT_EQ(human_duration(1'500), "1.50 µs");
+  EXPECT_EQ(human_share(0.00001), "under 0.01 %");
+  EXPECT_EQ(human_share(0), "0.00 %");
   EXPECT_EQ(human_duration(20'100'000), "20.1 ms");
   EXPECT_EQ(human_duration(123'400'000'000), "123 s");
   EXPECT_EQ(human_duration(~std::uint64_t{0}), "unknown");
