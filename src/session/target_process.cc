@@ -91,8 +91,9 @@ Result<TargetProcess> TargetProcess::open(std::uint32_t pid) {
   if (!process) return std::unexpected(process.error());
   const char main_state = process->threads.front().state;
   if (main_state == 'Z' && process->threads.size() == 1) {
-    return make_error(ErrorCode::kNotFound,
-                      who(*process) + " is dead (a zombie): its segments are in its run directory");
+    return make_error(
+        ErrorCode::kNotFound,
+        who(*process) + " is dead (a zombie); `dial9 recover DIR` makes segments of what it left");
   }
   std::ifstream file(std::string(kProc) + "/" + std::to_string(pid) + "/maps");
   const std::string maps{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
