@@ -1,0 +1,87 @@
+// `dial9 recover` as a user runs it: output, errors and exit codes.
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "life.h"
+
+namespace dial9::testing {
+namespace {
+
+using nlohmann::json;
+
+class RecoverVerb : public ::testing::Test {
+ protected:
+  Finished dial9(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), DIAL9_CLI);
+    return run_program(std::move(arguments), life_.log());
+  }
+  // A run that was killed.
+  std::string dead_run() {
+    life_.start("wait", 0, 1);
+    EXPECT_TRUE(life_.await_recording());
+    wait_us(50'000);
+    life_.child().send_signal(SIGKILL);
+    EXPECT_EQ(life_.child().wait().signal, SIGKILL);
+    return life_.runs().at(0);
+  }
+  Life life_;
+};
+
+TEST_F(RecoverVerb, SaysWhatItRecoveredAndThenThatThereIsNothing) {
+  const std::string run = dead_run();
+  const Finished first = dial9({"recover", life_.root(), "--json"});
+  ASSERT_EQ(first.status.code, 0) << first.output;
+  const json report = json::parse(first.output);
+  ASSERT_EQ(report["runs"].size(), 1U);
+  EXPECT_EQ(report["runs"][0]["state"], "recovered");
+  EXPECT_EQ(report["runs"][0]["path"], run);
+  EXPECT_GT(report["runs"][0]["events"], 0);
+  EXPECT_TRUE(report["runs"][0]["problems"].empty());
+  life_.check(run);
+  const Finished info = dial9({"info", run, "--json"});
+  EXPECT_EQ(info.status.code, 0);
+  const json metadata = json::parse(info.output)["metadata"];
+  EXPECT_EQ(metadata["segment.sealed_clean"], "false");
+  EXPECT_TRUE(metadata.contains("dial9.recovered"));
+
+  const Finished second = dial9({"recover", run});
+  EXPECT_EQ(second.status.code, 0);
+  EXPECT_NE(second.output.find("nothing to recover"), std::string::npos) << second.output;
+}
+
+TEST_F(RecoverVerb, LeavesALivingProcessAlone) {
+  life_.start("wait", 0, 1);
+  ASSERT_TRUE(life_.await_recording());
+  const Finished told = dial9({"recover", life_.root()});
+  EXPECT_EQ(told.status.code, 0);
+  EXPECT_NE(told.output.find("its process lives"), std::string::npos) << told.output;
+  EXPECT_TRUE(std::filesystem::exists(life_.runs().at(0) + "/thread-buffers.d9"));
+}
+
+TEST_F(RecoverVerb, SaysWhereWhatItCantReadIsWrong) {
+  const std::string run = dead_run();
+  const int fd = ::open((run + "/thread-buffers.d9").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(::pwrite(fd, "\x63", 1, 8), 1);
+  ::close(fd);
+  const Finished told = dial9({"recover", run, "--json"});
+  EXPECT_EQ(told.status.code, 4) << told.output;
+  const json report = json::parse(told.output)["runs"][0];
+  EXPECT_EQ(report["state"], "not_finished");
+  EXPECT_EQ(report["problems"][0]["offset"], 8);
+  EXPECT_TRUE(std::filesystem::exists(run + "/thread-buffers.d9"));
+}
+
+TEST_F(RecoverVerb, FailsWhereThereIsNoRun) {
+  EXPECT_EQ(dial9({"recover", life_.root()}).status.code, 3);
+  EXPECT_EQ(dial9({"recover", life_.root() + "/none"}).status.code, 3);
+  EXPECT_EQ(dial9({"recover"}).status.code, 2);
+}
+
+}  // namespace
+}  // namespace dial9::testing
