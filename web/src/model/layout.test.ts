@@ -66,7 +66,7 @@ it('draws a measured number rather than the name of something', () => {
   const drawn = (...fields: CustomType['fields']) =>
     valueField({ type: 'Alloc', count: 1, fields }, {})?.name;
   expect(drawn(field('tid'), field('size'), field('addr'))).toBe('size');
-  expect(drawn(field('socket_cookie'), field('backlog'), field('pending', 'count'))).toBe('pending');
+  expect(drawn(field('ip_version'), field('backlog'), field('pending', 'count'))).toBe('pending');
   expect(drawn(field('task_id'))).toBe('task_id');
 });
 

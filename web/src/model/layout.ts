@@ -162,7 +162,7 @@ export const numberFields = (type: CustomType) => type.fields.filter((field) => 
 
 /** Numbers that name something: they are drawn only where the user asks for it. */
 const isName = (name: string) =>
-  /(^|[._])(tid|pid|id|addr|address|cookie|inode|port|timestamp_ns)$/.test(name);
+  /(^|[._])(tid|pid|id|addr|address|cookie|inode|port|version|timestamp_ns)$/.test(name);
 
 /**
  * The field whose values a custom type's row draws: the chosen one; else the first with a unit or a

@@ -80,6 +80,7 @@ export function legend(store: ViewerStore): HTMLElement {
     swatch('wait', 'kernel wait'),
     swatch('park', 'parked'),
     swatch('loss', 'events lost'),
+    store.summary.samples_total > 0 ? swatch('sample', 'sample of the thread') : null,
     status,
     width,
   );
