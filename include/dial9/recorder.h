@@ -56,6 +56,9 @@ struct RecorderOptions {
   // order of docs/spec/recorder.md, "Budget", within half a second, and says how much less.
   double max_cpu_percent = 0;  // CPU time of host threads and collector, in percent of one CPU
   double max_mb_per_sec = 0;   // of segments, in 1,000,000 bytes
+  // In memory: keep the thread buffers in anonymous memory rather than in a memory file, where no
+  // `dial9 snapshot` can open them.
+  bool uses_anonymous_memory = false;
   ClockChoice clock = ClockChoice::kAuto;
   // Record nothing until enable().
   bool starts_disabled = false;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,6 +50,18 @@ Layout layout_of(std::uint32_t chunk_count) {
       page_up(layout.control_offset + sizeof(ChunkControl) * std::uint64_t{chunk_count});
   layout.total_bytes = layout.chunk_offset + std::uint64_t{kChunkBytes} * chunk_count;
   return layout;
+}
+
+// Memory without a file. Its name is for /proc/PID/maps, where the kernel takes one.
+void* map_anonymous(std::uint64_t bytes) {
+  void* base =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+#ifdef PR_SET_VMA
+  if (base != MAP_FAILED) {
+    (void)::prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, base, bytes, "dial9-thread-buffers");
+  }
+#endif
+  return base;
 }
 
 Result<UniqueFd> open_backing(const std::string& path, std::uint64_t bytes) {
@@ -98,10 +111,14 @@ Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
   const auto count = static_cast<std::uint32_t>(
       wanted<kMinChunks ? kMinChunks : wanted>(1U << 20) ? (1U << 20) : wanted);
   const Layout layout = layout_of(count);
-  auto fd = open_backing(options.path, layout.total_bytes);
-  if (!fd) return std::unexpected(fd.error());
-  void* base =
-      ::mmap(nullptr, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
+  void* base = MAP_FAILED;
+  if (options.path.empty() && options.is_anonymous) {
+    base = map_anonymous(layout.total_bytes);
+  } else {
+    auto fd = open_backing(options.path, layout.total_bytes);
+    if (!fd) return std::unexpected(fd.error());
+    base = ::mmap(nullptr, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd->get(), 0);
+  }
   if (base == MAP_FAILED) {
     const int error = errno;
     if (!options.path.empty()) ::unlink(options.path.c_str());

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "recorder/test_support.h"
@@ -68,6 +69,18 @@ TEST(Arena, ReservesItsFileWhole) {
   EXPECT_GE(static_cast<std::uint64_t>(st.st_blocks) * 512, arena->header().total_bytes)
       << "a hole would be a SIGBUS on a full disk";
   EXPECT_FALSE(Arena::create(options).has_value()) << "never over somebody's file";
+}
+
+TEST(Arena, LivesInAnonymousMemoryWhereTheUserSaysSo) {
+  ArenaOptions options;
+  options.is_anonymous = true;
+  const auto arena = std::move(*Arena::create(options));
+  LossCause cause{};
+  EXPECT_NE(arena->take(1, 0, &cause), kNoChunk);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    EXPECT_EQ(line.find("memfd:dial9-thread-buffers"), std::string::npos) << line;
+  }
 }
 
 TEST(Arena, SaysWhyItsFileCouldNotBeMade) {

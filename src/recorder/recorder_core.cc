@@ -150,6 +150,7 @@ Status RecorderCore::make_arena() {
   ArenaOptions arena;
   arena.thread_bytes = options_.thread_bytes;
   arena.boot_id = boot_id_;
+  arena.is_anonymous = options_.uses_anonymous_memory;
   arena.bytes = options_.arena_bytes;
   if (run_) {
     arena.bytes = std::max(std::min(arena.bytes, options_.budget_bytes / 4), kMinArenaBytes);

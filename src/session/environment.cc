@@ -145,6 +145,7 @@ void read_own(Reader& reader, EnvironmentPlan& plan) {
     plan.messages.push_back("DIAL9_TRACE_DIR has no effect beside DIAL9_MEMORY_RING");
   }
   if (is_memory) options.directory.clear();
+  reader.flag("DIAL9_ANONYMOUS_MEMORY", &options.uses_anonymous_memory);
   std::uint64_t kib = options.thread_bytes / 1024;
   reader.number("DIAL9_THREAD_BUFFER_KB", 16, 1 << 20, &kib);
   options.thread_bytes = static_cast<std::uint32_t>(kib * 1024);
