@@ -54,8 +54,7 @@ Layout layout_of(std::uint32_t chunk_count) {
 
 // Memory without a file. Its name is for /proc/PID/maps, where the kernel takes one.
 void* map_anonymous(std::uint64_t bytes) {
-  void* base =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 #ifdef PR_SET_VMA
   if (base != MAP_FAILED) {
     (void)::prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, base, bytes, "dial9-thread-buffers");

@@ -73,7 +73,7 @@ static_assert(sizeof(ArenaHeader) <= 4096);
 struct ArenaOptions {
   std::uint64_t bytes = std::uint64_t{16} << 20;
   std::uint32_t thread_bytes = 64 << 10;
-  std::string path;  // empty: memory
+  std::string path;           // empty: memory
   bool is_anonymous = false;  // in memory: no memory file, so that nothing outside can open it
   std::string boot_id;
 };
