@@ -24,10 +24,10 @@ namespace dial9::internal {
 
 // What tests replace.
 struct CoreSeams {
-  CollectorSeams clock;    // empty functions: the kernel's clocks
-  bool has_thread = true;  // false: the test calls step()
+  CollectorSeams clock;     // empty functions: the kernel's clocks
+  bool has_thread = true;   // false: the test calls step()
   bool has_sources = true;  // false: the collector records nothing of its own
-  std::string boot_id;     // empty: make_boot_id()
+  std::string boot_id;      // empty: make_boot_id()
 };
 
 class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
