@@ -6,6 +6,7 @@
 
 #include "analysis/loader_impl.h"
 #include "analysis/loss_ranges.h"
+#include "analysis/shed.h"
 #include "base/stable_sort.h"
 
 namespace dial9::analysis {
@@ -129,9 +130,45 @@ class ReadyTimes {
   const LossRanges& loss_;
 };
 
+// A delay is known only where neither a wake nor the poll before can have been left out: then the
+// wake that is there is the one.
+void forget_thin_delays(Trace& trace, const ShedWindows& shed, std::uint32_t task) {
+  Polls& polls = trace.polls;
+  const Range range = trace.tasks.polls[task];
+  for (std::uint32_t i = range.first; i < range.last; ++i) {
+    const std::uint32_t poll = trace.task_polls[i];
+    const std::uint64_t spawn_ns = trace.tasks.spawn_ns[task];
+    const std::uint64_t from_ns = i != range.first         ? polls.start_ns[trace.task_polls[i - 1]]
+                                  : spawn_ns != kUnknownNs ? spawn_ns
+                                                           : 0;
+    if (shed.is_whole_for_task(ShedKind::kWakes, from_ns, polls.start_ns[poll]) &&
+        shed.is_whole_for_task(ShedKind::kPolls, from_ns, polls.start_ns[poll])) {
+      continue;
+    }
+    polls.ready_ns[poll] = kUnknownNs;
+    polls.wake[poll] = kNoIndex;
+    polls.ready_source[poll] = ReadySource::kEventsLost;
+  }
+}
+
 }  // namespace
 
+// Segments repeat the rates of the last seconds, so that each stands alone.
+void Loader::Impl::build_shed() {
+  const auto key = [](const ShedRecord& record) { return std::pair(record.at_ns, record.kind); };
+  for (ShedRecord& record : trace_.shed) {
+    record.kind = settled(record.kind);
+  }
+  dial9::stable_sort(trace_.shed.begin(), trace_.shed.end(),
+                     [&](const ShedRecord& a, const ShedRecord& b) { return key(a) < key(b); });
+  const auto end =
+      std::unique(trace_.shed.begin(), trace_.shed.end(),
+                  [&](const ShedRecord& a, const ShedRecord& b) { return key(a) == key(b); });
+  trace_.shed.erase(end, trace_.shed.end());
+}
+
 void Loader::Impl::build_tasks() {
+  build_shed();
   Tasks& tasks = trace_.tasks;
   Polls& polls = trace_.polls;
   std::vector<std::uint32_t> scratch;
@@ -153,9 +190,13 @@ void Loader::Impl::build_tasks() {
   }
   wakes_.clear();
   const LossRanges loss(trace_.loss);
+  const ShedWindows shed(trace_);
   ReadyTimes ready_times(trace_, loss);
   for (std::uint32_t task = 0; task < tasks.size(); ++task) {
     ready_times.run(task);
+    if (!shed.empty()) {
+      forget_thin_delays(trace_, shed, task);
+    }
     std::uint32_t last_worker = kNoIndex;
     const Range range = tasks.polls[task];
     for (std::uint32_t i = range.first; i < range.last; ++i) {

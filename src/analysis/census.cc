@@ -2,6 +2,7 @@
 #include "analysis/census.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include "analysis/fields.h"
@@ -71,6 +72,17 @@ void Census::on_schema(const format::Schema& schema) {
     plan.fields[1] = schema.find("count");
     plan.fields[2] = schema.find("first_ns");
     plan.fields[3] = schema.find("last_ns");
+  } else if (schema.name == "RecorderShedEvent") {
+    plan.kind = Kind::kShed;
+    plan.fields[0] = schema.find("class");
+    plan.fields[1] = schema.find("keep_one_in");
+    plan.fields[2] = schema.find("shed");
+  } else if (schema.name == "RecorderBillEvent") {
+    plan.kind = Kind::kBill;
+    plan.fields[0] = schema.find("elapsed_ns");
+    plan.fields[1] = schema.find("collector_cpu_ns");
+    plan.fields[2] = schema.find("host_cpu_ns");
+    plan.fields[3] = schema.find("bytes");
   }
   plans_[schema.index] = plan;
 }
@@ -100,6 +112,12 @@ void Census::on_event(const format::Event& event) {
       break;
     case Kind::kLoss:
       on_loss(event, plan);
+      break;
+    case Kind::kShed:
+      on_shed(event, plan);
+      break;
+    case Kind::kBill:
+      on_bill(event, plan);
       break;
   }
 }
@@ -131,16 +149,46 @@ void Census::on_metadata(const format::Event& event, const Plan& plan) {
   }
 }
 
-void Census::on_loss(const format::Event& event, const Plan& plan) {
-  std::string cause;
-  if (plan.fields[0] >= 0) {
-    const format::Value& value = event.values[static_cast<std::size_t>(plan.fields[0])];
-    if (value.type == format::FieldType::kPooledString) {
-      cause = decoder_->string(static_cast<std::uint32_t>(value.bits)).value_or("");
-    } else {
-      cause = value.text();
-    }
+std::string Census::text(const format::Event& event, int field) const {
+  if (field < 0) {
+    return {};
   }
+  const format::Value& value = event.values[static_cast<std::size_t>(field)];
+  if (value.type == format::FieldType::kPooledString) {
+    return std::string(decoder_->string(static_cast<std::uint32_t>(value.bits)).value_or(""));
+  }
+  return std::string(value.text());
+}
+
+// Segments repeat the records of the last seconds: each is taken once, and in order of time they
+// come.
+void Census::on_shed(const format::Event& event, const Plan& plan) {
+  const std::string name = text(event, plan.fields[0]);
+  if (shed_.size() >= kMaxKept && !shed_.contains(name)) {
+    return;
+  }
+  Shed& shed = shed_[name];
+  if (event.timestamp_ns <= shed.last_ns) {
+    return;
+  }
+  shed.last_ns = event.timestamp_ns;
+  shed.shed += number(event, plan.fields[2], 0);
+  if (plan.fields[1] >= 0) {
+    const auto keep_one_in =
+        std::bit_cast<double>(event.values[static_cast<std::size_t>(plan.fields[1])].bits);
+    shed.keep_one_in = keep_one_in > shed.keep_one_in ? keep_one_in : shed.keep_one_in;
+  }
+}
+
+void Census::on_bill(const format::Event& event, const Plan& plan) {
+  bill_.elapsed_ns += number(event, plan.fields[0], 0);
+  bill_.collector_cpu_ns += number(event, plan.fields[1], 0);
+  bill_.host_cpu_ns += number(event, plan.fields[2], 0);
+  bill_.bytes += number(event, plan.fields[3], 0);
+}
+
+void Census::on_loss(const format::Event& event, const Plan& plan) {
+  std::string cause = text(event, plan.fields[0]);
   if (loss_.size() >= kMaxKept && !loss_.contains(cause)) {
     cause = "(other causes)";
   }

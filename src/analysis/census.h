@@ -29,6 +29,19 @@ class Census {
     std::uint64_t last_ns = 0;
   };
 
+  struct Shed {
+    std::uint64_t shed = 0;  // units left out to keep within the recorder's budget
+    double keep_one_in = 1;  // the most that was told
+    std::uint64_t last_ns = 0;
+  };
+  // Sums over the recorder's bills.
+  struct Bill {
+    std::uint64_t elapsed_ns = 0;
+    std::uint64_t collector_cpu_ns = 0;
+    std::uint64_t host_cpu_ns = 0;
+    std::uint64_t bytes = 0;
+  };
+
   Census();
   ~Census();
   Census(const Census&) = delete;
@@ -47,6 +60,8 @@ class Census {
   std::uint64_t end_ns() const { return end_ns_; }
   const std::map<std::string, std::uint64_t>& by_type() const { return by_type_; }
   const std::map<std::string, Loss>& loss() const { return loss_; }
+  const std::map<std::string, Shed>& shed() const { return shed_; }  // by class
+  const Bill& bill() const { return bill_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }  // last wins
   const std::vector<Anchor>& anchors() const { return anchors_; }
   std::uint64_t lost_events() const;
@@ -55,11 +70,11 @@ class Census {
 
  private:
   class Visitor;
-  enum class Kind : std::uint8_t { kOther, kWorker, kClockSync, kMetadata, kLoss };
+  enum class Kind : std::uint8_t { kOther, kWorker, kClockSync, kMetadata, kLoss, kShed, kBill };
   struct Plan {
     std::uint64_t* count = nullptr;  // in by_type_
     Kind kind = Kind::kOther;
-    int fields[4] = {-1, -1, -1, -1};
+    int fields[4] = {-1, -1, -1, -1};  // in the order of the handler
   };
 
   void on_stream_start();
@@ -68,12 +83,17 @@ class Census {
   void on_worker(const format::Event& event, const Plan& plan);
   void on_metadata(const format::Event& event, const Plan& plan);
   void on_loss(const format::Event& event, const Plan& plan);
+  void on_shed(const format::Event& event, const Plan& plan);
+  void on_bill(const format::Event& event, const Plan& plan);
+  std::string text(const format::Event& event, int field) const;
 
   std::unique_ptr<format::Visitor> visitor_;
   const format::Decoder* decoder_ = nullptr;
   std::vector<Plan> plans_;
   std::map<std::string, std::uint64_t> by_type_;  // nodes are stable: plans point into it
   std::map<std::string, Loss> loss_;
+  std::map<std::string, Shed> shed_;
+  Bill bill_;
   std::map<std::string, std::string> metadata_;
   std::vector<Anchor> anchors_;
   std::unordered_map<std::uint64_t, std::uint64_t> last_of_worker_;  // in this stream

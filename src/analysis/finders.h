@@ -59,6 +59,9 @@ void find_blocking_calls(const FindContext& context, Findings& out);
 void find_strand_waits(const FindContext& context, Findings& out);
 void find_migrations(const FindContext& context, Findings& out);
 void find_loss(const FindContext& context, Findings& out);
+// Adds to what the others found: what was left out to keep within the recorder's budget makes their
+// counts lower bounds.
+void find_shed(const FindContext& context, Findings& out);
 
 // Helpers for texts.
 std::string place_text(const Trace& trace, NameId place);         // "(place not recorded)" for none

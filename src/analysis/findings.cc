@@ -61,6 +61,7 @@ std::vector<Finding> diagnose(const Trace& trace, const FindingOptions& options)
   find_strand_waits(context, out);
   find_migrations(context, out);
   find_loss(context, out);
+  find_shed(context, out);
   dial9::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
     return a.severity != b.severity ? a.severity > b.severity : a.score > b.score;
   });

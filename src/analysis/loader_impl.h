@@ -155,6 +155,8 @@ class Loader::Impl final : public format::Visitor {
   void on_clock_sync(const format::Event& event, const Plan& plan);
   void on_metadata(const format::Event& event, const Plan& plan);
   void on_loss(const format::Event& event, const Plan& plan);
+  void on_shed(const format::Event& event, const Plan& plan);
+  void on_bill(const format::Event& event, const Plan& plan);
 
   // --- handlers (load_profile.cc)
   void on_cpu_sample(const format::Event& event, const Plan& plan);
@@ -182,6 +184,7 @@ class Loader::Impl final : public format::Visitor {
   // --- finish
   NameId settled(NameId name) const;  // an undefined string that got its text later
   void build_lanes();                 // build_lanes.cc
+  void build_shed();                  // build_tasks.cc
   void build_tasks();                 // build_tasks.cc
   void build_spans();                 // build_spans.cc
   void build_rest();                  // build_rest.cc

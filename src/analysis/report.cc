@@ -10,6 +10,7 @@
 #include "analysis/human.h"
 #include "analysis/json_text.h"
 #include "analysis/polls.h"
+#include "analysis/shed.h"
 
 namespace dial9::analysis {
 namespace {
@@ -87,6 +88,18 @@ void append_finding(std::string& out, const Trace& trace, const Finding& finding
   object.end();
 }
 
+// Units by class, of those that were left out.
+void append_shed(std::string& out, const ShedWindows& shed) {
+  ObjectWriter object(out);
+  for (std::size_t c = 0; c < kShedKinds.size(); ++c) {
+    const auto kind = static_cast<ShedKind>(c);
+    if (shed.shed(kind) != 0) {
+      object.number(kShedKinds[c], shed.shed(kind));
+    }
+  }
+  object.end();
+}
+
 std::string head(const Trace& trace) {
   const PollSummary polls = summarize_polls(trace);
   const DelaySummary delays = summarize_delays(trace);
@@ -95,7 +108,16 @@ std::string head(const Trace& trace) {
          ", from " + moment_text(trace, trace.begin_ns) + "\n";
   out += counted(trace.lanes.size(), "worker") + ", " + counted(trace.tasks.size(), "task") + ", " +
          counted(trace.polls.size(), "poll") + ", " + counted(trace.spans.size(), "span") + "\n";
+  const ShedWindows shed(trace);
+  for (const std::string& line : shed.lines()) {
+    out += "left out to keep within the budget: " + line + "\n";
+  }
   if (polls.complete != 0) {
+    if (shed.shed(ShedKind::kPolls) != 0) {
+      out += "about " +
+             counted(static_cast<std::uint64_t>(polls.estimated_complete + 0.5), "poll") +
+             " in all; of those that were kept:\n";
+    }
     out += "polls: " + spread_text(polls.durations);
     out += polls.incomplete == 0
                ? "\n"
@@ -164,6 +186,8 @@ std::string report_json(const Trace& trace, const std::vector<Finding>& findings
   object.number("polls", trace.polls.size());
   object.number("spans", trace.spans.size());
   object.number("lost_events", trace.lost_events());
+  object.begin("shed");
+  append_shed(out, ShedWindows(trace));
   object.number("inversions", trace.inversions);
   object.begin("truncated");
   out += trace.is_truncated() ? "true" : "false";

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analysis/shed.h"
+
 namespace dial9::analysis {
 namespace {
 
@@ -91,7 +93,8 @@ void SpanTime::add(const SpanTime& other) {
   }
 }
 
-SpanTimes::SpanTimes(const Trace& trace) : trace_(trace), loss_(trace.loss) {
+SpanTimes::SpanTimes(const Trace& trace)
+    : trace_(trace), loss_(ShedWindows(trace).with_losses(trace)) {
   const auto& blocks = trace.blocks;  // by start
   for (std::uint32_t i = 0; i < blocks.size(); ++i) {
     if (blocks[i].poll != kNoIndex) {

@@ -236,6 +236,26 @@ struct LossRecord {
   std::uint64_t last_ns = 0;
 };
 
+// One RecorderShedEvent: from at_ns on one unit in keep_one_in is kept of the class; between
+// since_ns and at_ns so many were kept and left out. See shed.h.
+struct ShedRecord {
+  std::uint64_t at_ns = 0;
+  NameId kind = kNoName;
+  double keep_one_in = 1;
+  std::uint64_t since_ns = 0;
+  std::uint64_t kept = 0;
+  std::uint64_t shed = 0;
+};
+
+// One RecorderBillEvent: what recording cost in the stretch that ends at at_ns.
+struct BillRecord {
+  std::uint64_t at_ns = 0;
+  std::uint64_t elapsed_ns = 0;
+  std::uint64_t collector_cpu_ns = 0;
+  std::uint64_t host_cpu_ns = 0;  // an estimate
+  std::uint64_t bytes = 0;
+};
+
 struct Anchor {
   std::uint64_t monotonic_ns = 0;
   std::uint64_t realtime_ns = 0;
@@ -304,7 +324,9 @@ struct Trace {
   Column<TaskDump> dumps;              // by (task, time)
   Column<ResourceSample> resources;
   std::vector<LossRecord> loss;  // by first_ns
-  std::vector<Anchor> anchors;   // by monotonic_ns
+  std::vector<ShedRecord> shed;  // by at_ns, each once
+  std::vector<BillRecord> bills;
+  std::vector<Anchor> anchors;  // by monotonic_ns
   std::vector<MetadataEntry> metadata;
   std::vector<EventTable> custom;
   std::vector<InputFile> inputs;

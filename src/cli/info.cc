@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +50,59 @@ bool is_truncated(const std::vector<FileResult>& files) {
                      [](const FileResult& file) { return !file.result; });
 }
 
+std::string decimal(double value, int digits) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+double percent_of(std::uint64_t cpu_ns, const Census::Bill& bill) {
+  return 100.0 * static_cast<double>(cpu_ns) / static_cast<double>(bill.elapsed_ns);
+}
+
+double mb_per_second(const Census::Bill& bill) {
+  return static_cast<double>(bill.bytes) * 1e3 / static_cast<double>(bill.elapsed_ns);
+}
+
+// What was left out to keep within the recorder's budget, and what recording cost.
+std::string cost_text(const Census& census) {
+  std::string out;
+  for (const auto& [name, shed] : census.shed()) {
+    out += "left out  " + human_count(shed.shed) + " " + to_utf8(name) +
+           " to keep within the budget, at times all but one in " + decimal(shed.keep_one_in, 1) +
+           "\n";
+  }
+  const Census::Bill& bill = census.bill();
+  if (bill.elapsed_ns != 0) {
+    out += "cost      " + decimal(percent_of(bill.host_cpu_ns, bill), 2) +
+           " % of a CPU in the service (estimated), " +
+           decimal(percent_of(bill.collector_cpu_ns, bill), 2) + " % in the collector, " +
+           decimal(mb_per_second(bill), 3) + " MB/s\n";
+  }
+  return out;
+}
+
+void append_cost(std::string& out, const Census& census) {
+  out += "\"shed\": {";
+  bool is_first = true;
+  for (const auto& [name, shed] : census.shed()) {
+    out += is_first ? "" : ", ";
+    is_first = false;
+    append_json_string(out, name);
+    out += ": {\"count\": " + std::to_string(shed.shed) +
+           ", \"most_keep_one_in\": " + decimal(shed.keep_one_in, 3) + "}";
+  }
+  const Census::Bill& bill = census.bill();
+  out += "}, \"cost\": ";
+  if (bill.elapsed_ns == 0) {
+    out += "null";
+    return;
+  }
+  out += "{\"host_cpu_percent\": " + decimal(percent_of(bill.host_cpu_ns, bill), 4) +
+         ", \"collector_cpu_percent\": " + decimal(percent_of(bill.collector_cpu_ns, bill), 4) +
+         ", \"mb_per_second\": " + decimal(mb_per_second(bill), 6) + "}";
+}
+
 std::string info_text(const Census& census, const std::vector<FileResult>& files) {
   std::string out = counted(census.events(), "event") + " in " +
                     counted(census.streams(), "stream") + ", " + counted(files.size(), "file") +
@@ -65,6 +120,7 @@ std::string info_text(const Census& census, const std::vector<FileResult>& files
            time_text(census, loss.first_ns) + " over " +
            human_duration(loss.last_ns - std::min(loss.first_ns, loss.last_ns)) + "\n";
   }
+  out += cost_text(census);
   if (census.inversions() != 0) {
     out += "disorder  " + counted(census.inversions(), "record") + " went back in time\n";
   }
@@ -166,6 +222,8 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
     is_first = false;
   }
   out += "}, ";
+  append_cost(out, census);
+  out += ", ";
   append_files(out, files);
   return out + "}\n";
 }

@@ -26,6 +26,21 @@ struct [[gnu::visibility("hidden")]] EventTypeOf {
   static inline EventType type{E::dial9_name(), E::dial9_fields, kFields, 0};
 };
 
+// The task that an event of the runtime is about, for the decision to shed it; 0: none.
+template <class E>
+constexpr auto event_task(const E& event, int) noexcept
+    -> decltype(std::uint64_t{event.woken_task_id}) {
+  return event.woken_task_id;
+}
+template <class E>
+constexpr auto event_task(const E& event, long) noexcept -> decltype(std::uint64_t{event.task_id}) {
+  return event.task_id;
+}
+template <class E>
+constexpr std::uint64_t event_task(const E&, ...) noexcept {
+  return 0;
+}
+
 // First pass: the bytes that the event needs at most, and the pool ids that the chunk knows.
 template <std::size_t Fields>
 struct MeasureFields {
@@ -100,7 +115,7 @@ inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
                                  std::uint64_t stamp) noexcept {
   ThreadBuffer& buffer = t_buffer;
   if (__builtin_expect(buffer.ready_epoch != epoch, 0)) {
-    if (!thread_enter(buffer, EventTypeOf<E>::type)) return 0;
+    if (!thread_enter(buffer, EventTypeOf<E>::type, event_task(event, 0))) return 0;
     epoch = buffer.ready_epoch;
   }
   buffer.ready_epoch = kBusyEpoch;  // from here on a signal handler's event is `nested`

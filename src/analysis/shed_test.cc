@@ -1,0 +1,158 @@
+// What a reader makes of a trace that its recorder has thinned to keep within a budget.
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/shed.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "analysis/census.h"
+#include "analysis/findings.h"
+#include "analysis/polls.h"
+#include "analysis/report.h"
+#include "analysis/testing/trace_builder.h"
+
+namespace dial9::analysis {
+namespace {
+
+using format::FieldType;
+using testing::TraceBuilder;
+
+constexpr std::uint16_t kShed = 100;
+
+struct Rate {
+  std::uint64_t at_ns;
+  std::string_view kind;
+  double keep_one_in;
+  std::uint64_t since_ns;
+  std::uint64_t kept;
+  std::uint64_t shed;
+};
+
+void tell(TraceBuilder& builder, const Rate& rate) {
+  format::Encoder& out = builder.encoder();
+  out.schema(kShed, "RecorderShedEvent", true,
+             {{"class", FieldType::kPooledString},
+              {"keep_one_in", FieldType::kF64},
+              {"since_ns", FieldType::kVarint},
+              {"kept", FieldType::kVarint},
+              {"shed", FieldType::kVarint}});
+  out.begin(kShed, rate.at_ns);
+  out.pooled_string(rate.kind);
+  out.f64(rate.keep_one_in);
+  out.varint(rate.since_ns);
+  out.varint(rate.kept);
+  out.varint(rate.shed);
+}
+
+TEST(Shed, WeighsAKeptUnitByWhatWasCountedInItsStretch) {
+  TraceBuilder builder;
+  tell(builder, {1'000, "polls", 4, 1'000, 0, 0});
+  tell(builder, {2'000, "polls", 2, 1'000, 10, 35});
+  tell(builder, {3'000, "polls", 1, 2'000, 10, 10});
+  const ShedWindows shed(builder.load());
+  EXPECT_EQ(shed.weight(ShedKind::kPolls, 999), 1);
+  EXPECT_EQ(shed.weight(ShedKind::kPolls, 1'000), 4.5);
+  EXPECT_EQ(shed.weight(ShedKind::kPolls, 2'500), 2);
+  EXPECT_EQ(shed.weight(ShedKind::kPolls, 3'000), 1);
+  EXPECT_EQ(shed.weight(ShedKind::kWakes, 1'500), 1);
+  EXPECT_EQ(shed.shed(ShedKind::kPolls), 45U);
+}
+
+TEST(Shed, TakesARepeatedRateOnce) {
+  TraceBuilder builder;
+  for (int segment = 0; segment < 2; ++segment) {
+    tell(builder, {1'000, "events", 4, 1'000, 0, 0});
+    tell(builder, {2'000, "events", 1, 1'000, 10, 30});
+    builder.new_stream();
+  }
+  const ShedWindows shed(builder.load());
+  EXPECT_EQ(shed.shed(ShedKind::kEvents), 30U);
+  EXPECT_EQ(shed.weight(ShedKind::kEvents, 1'500), 4);
+}
+
+TEST(Shed, GoesByTheRateWhereTheRecordsEndBeforeTheCounts) {
+  TraceBuilder builder;
+  tell(builder, {1'000, "events", 8, 1'000, 0, 0});
+  const ShedWindows shed(builder.load());
+  EXPECT_EQ(shed.weight(ShedKind::kEvents, 5'000), 8);
+  EXPECT_TRUE(shed.is_open(ShedKind::kEvents));
+  ASSERT_EQ(shed.lines().size(), 1U);
+  EXPECT_TRUE(shed.lines()[0].starts_with("at least "));
+}
+
+TEST(Shed, EstimatesPollsFromThoseThatWereKept) {
+  TraceBuilder builder;
+  tell(builder, {1'000, "polls", 5, 1'000, 0, 0});
+  for (std::uint64_t i = 0; i < 20; ++i) builder.poll(1'000 + i * 10, 1'004 + i * 10, 0, 7);
+  tell(builder, {2'000, "polls", 1, 1'000, 20, 80});
+  builder.poll(3'000, 3'010, 0, 7);
+  const Trace trace = builder.load();
+  const PollSummary polls = summarize_polls(trace);
+  EXPECT_EQ(polls.complete, 21U);
+  EXPECT_EQ(polls.estimated_complete, 101);
+  EXPECT_EQ(polls.places[0].estimated_total_ns, 100 * 4 + 10);
+}
+
+TEST(Shed, KnowsADelayOnlyWhereNeitherWakeNorPollCanBeMissing) {
+  TraceBuilder builder;
+  builder.poll(900, 910, 0, 7);
+  tell(builder, {1'000, "wakes", 4, 1'000, 0, 0});
+  builder.wake(1'100, 7);
+  builder.poll(1'200, 1'210, 0, 7);  // an earlier wake may be missing
+  builder.wake(1'300, 7);
+  builder.poll(1'400, 1'410, 0, 7);  // kept whole: the poll before is of the same stretch
+  tell(builder, {2'000, "wakes", 1, 1'000, 2, 6});
+  builder.wake(2'100, 7);
+  builder.poll(2'200, 2'210, 0, 7);  // as the first
+  builder.wake(2'300, 7);
+  builder.poll(2'400, 2'410, 0, 7);
+  const Trace trace = builder.load();
+  ASSERT_EQ(trace.polls.size(), 5U);
+  EXPECT_EQ(trace.polls.ready_source[1], ReadySource::kEventsLost);
+  EXPECT_EQ(trace.polls.ready_ns[1], kUnknownNs);
+  EXPECT_EQ(trace.polls.ready_ns[2], 1'300U);
+  EXPECT_EQ(trace.polls.ready_source[3], ReadySource::kEventsLost);
+  EXPECT_EQ(trace.polls.ready_ns[4], 2'300U);
+}
+
+TEST(Shed, IsAFindingAndMakesLowerBoundsOfTheOthers) {
+  TraceBuilder builder;
+  tell(builder, {1'000, "polls", 5, 1'000, 0, 0});
+  for (std::uint64_t i = 0; i < 50; ++i) builder.poll(2'000 + i * 10, 2'004 + i * 10, 0, 7);
+  builder.poll(10'000, 90'000'000, 0, 7);
+  tell(builder, {100'000'000, "polls", 1, 1'000, 51, 200});
+  const Trace trace = builder.load();
+  const std::vector<Finding> findings = diagnose(trace);
+  const auto is_budget = [](const Finding& f) { return f.where == "budget"; };
+  const auto is_long = [](const Finding& f) { return f.kind == FindingKind::kLongPoll; };
+  const auto budget = std::find_if(findings.begin(), findings.end(), is_budget);
+  ASSERT_NE(budget, findings.end());
+  EXPECT_EQ(budget->count, 200U);
+  const auto poll = std::find_if(findings.begin(), findings.end(), is_long);
+  ASSERT_NE(poll, findings.end());
+  EXPECT_NE(poll->evidence.back().find("lower bounds"), std::string::npos);
+  EXPECT_NE(report_text(trace, findings).find("about 251 polls in all"), std::string::npos);
+  EXPECT_NE(report_json(trace, findings).find("\"shed\": {\"polls\": 200}"), std::string::npos);
+}
+
+TEST(Shed, IsSummedByTheCensus) {
+  TraceBuilder builder;
+  for (int segment = 0; segment < 2; ++segment) {
+    tell(builder, {1'000, "events", 4, 1'000, 0, 0});
+    tell(builder, {2'000, "events", 1, 1'000, 10, 30});
+    builder.new_stream();
+  }
+  const std::vector<std::uint8_t> bytes = builder.take();
+  Census census;
+  format::Decoder decoder(census.visitor());
+  census.begin_input(decoder);
+  ASSERT_TRUE(decoder.feed(bytes));
+  ASSERT_EQ(census.shed().size(), 1U);
+  EXPECT_EQ(census.shed().at("events").shed, 30U);
+  EXPECT_EQ(census.shed().at("events").keep_one_in, 4);
+}
+
+}  // namespace
+}  // namespace dial9::analysis
