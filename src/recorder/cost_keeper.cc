@@ -28,9 +28,9 @@ CostKeeper::CostKeeper(const GovernorBudget& budget, const ProducerCosts& costs,
       stamp_ns_(std::move(stamp_ns)),
       first_counts_(shed_counts()),
       counts_(first_counts_),
-      told_counts_(first_counts_) {}
-
-CostKeeper::~CostKeeper() { publish_shedding(kKeepAll, false); }
+      told_counts_(first_counts_) {
+  publish_shedding(kKeepAll, false);  // what a recorder before, or the parent of this fork, left
+}
 
 void CostKeeper::note_rates(std::uint64_t at_ns, const KeepOneIn& keep, bool was_shedding) {
   const ShedCounts passed = counts_.since(told_counts_);

@@ -40,7 +40,6 @@ class CostKeeper {
   // `stamp_ns` is the clock of the events.
   CostKeeper(const GovernorBudget& budget, const ProducerCosts& costs,
              std::function<std::uint64_t()> stamp_ns);
-  ~CostKeeper();  // all is kept again
   CostKeeper(const CostKeeper&) = delete;
   CostKeeper& operator=(const CostKeeper&) = delete;
 

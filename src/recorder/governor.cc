@@ -22,10 +22,9 @@ constexpr double kRecovery = 0.7;
 constexpr double kCalmShare = 0.9;
 constexpr std::uint64_t kCalmNs = 1'000'000'000;
 
-// Until learned: bytes of a unit, and the events that it costs to record (a park also reads the
-// kernel's clock twice).
+// Until learned: bytes of a unit, and the events that it costs to record.
 constexpr PerClass<double> kFirstBytes = {28, 14, 46, 26, 90, 12};
-constexpr PerClass<double> kFirstEvents = {1, 1, 20, 2, 2.5, 1};
+constexpr PerClass<double> kFirstEvents = {1, 1, 2, 2, 2.5, 1};
 
 }  // namespace
 

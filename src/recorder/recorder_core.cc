@@ -304,6 +304,7 @@ void RecorderCore::finish() {
   } catch (const std::exception&) {
     is_complete = false;
   }
+  publish_shedding(kKeepAll, false);
   const std::lock_guard lock(mutex_);
   is_complete_ = is_complete;
 }

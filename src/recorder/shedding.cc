@@ -27,6 +27,7 @@ constinit Slot g_scratch_slot{};
 // as one of either.
 struct Policy {
   std::uint32_t window;
+  std::uint32_t session;                  // counts how often shedding has begun
   std::uint32_t threshold[kShedClasses];  // a task is kept whose hash is below or equal
   float one_in[kShedClasses];
 };
@@ -44,6 +45,10 @@ struct ThreadShedding {
   std::uint64_t random;
   std::uint32_t window;
   bool is_exempt;
+  struct Pair {
+    std::uint32_t session;
+    bool is_shed;
+  } poll, park;
   Block blocks[kShedClasses];
 };
 __thread ThreadShedding t_shedding __attribute__((tls_model("initial-exec"))) = {};
@@ -124,30 +129,51 @@ bool keeps_task(std::size_t c, std::uint64_t task) noexcept {
   return hash <= __atomic_load_n(&g_policy.threshold[c], __ATOMIC_RELAXED);
 }
 
-// Nothing of these is shed here: the seam has decided already, or they are never shed.
-constexpr std::string_view kNotUsers[] = {"PollStartEvent",      "PollEndEvent",
-                                          "WorkerParkEvent",     "WorkerUnparkEvent",
-                                          "TaskSpawnEvent",      "TaskTerminateEvent",
-                                          "WakeEventEvent",      "TaskDumpEvent",
-                                          "RuntimeMetricsEvent", "BlockingCallEvent",
-                                          "LockWaitEvent",       "OffCpuEvent",
-                                          "WorkerSchedEvent",    "ProcessResourceUsageEvent",
-                                          "TcpAcceptQueueEvent", "CpuSampleEvent",
-                                          "SymbolTableEntry",    "AllocEvent",
-                                          "FreeEvent",           "MemoryProfileOverflowEvent",
-                                          "ClockSyncEvent",      "SegmentMetadataEvent",
-                                          "RecorderLossEvent",   "RecorderShedEvent",
-                                          "RecorderBillEvent",   "CrashEvent",
-                                          "SignalSurvivedEvent"};
+// What began last on the thread: a later shedding must not take it for its own.
+bool keeps_begin(ThreadShedding::Pair& pair, ShedClass shed_class, std::uint64_t task) noexcept {
+  const bool keeps = keeps_unit(shed_class, task);
+  pair = {__atomic_load_n(&g_policy.session, __ATOMIC_RELAXED), !keeps};
+  return keeps;
+}
+
+bool keeps_end(ThreadShedding::Pair& pair) noexcept {
+  const bool is_shed =
+      pair.is_shed && pair.session == __atomic_load_n(&g_policy.session, __ATOMIC_RELAXED);
+  pair.is_shed = false;
+  return !is_shed;
+}
+
+struct NamedRole {
+  std::string_view name;
+  ShedRole role;
+};
+// Every other event is a user's.
+constexpr NamedRole kRoles[] = {
+    {"WakeEventEvent", ShedRole::kWake},       {"WorkerParkEvent", ShedRole::kPark},
+    {"WorkerUnparkEvent", ShedRole::kUnpark},  {"PollStartEvent", ShedRole::kPollStart},
+    {"PollEndEvent", ShedRole::kPollEnd},      {"TaskSpawnEvent", ShedRole::kTask},
+    {"TaskTerminateEvent", ShedRole::kTask},   {"TaskDumpEvent", ShedRole::kNever},
+    {"RuntimeMetricsEvent", ShedRole::kNever}, {"BlockingCallEvent", ShedRole::kNever},
+    {"LockWaitEvent", ShedRole::kNever},       {"OffCpuEvent", ShedRole::kNever},
+    {"WorkerSchedEvent", ShedRole::kNever},    {"ProcessResourceUsageEvent", ShedRole::kNever},
+    {"TcpAcceptQueueEvent", ShedRole::kNever}, {"CpuSampleEvent", ShedRole::kNever},
+    {"SymbolTableEntry", ShedRole::kNever},    {"AllocEvent", ShedRole::kNever},
+    {"FreeEvent", ShedRole::kNever},           {"MemoryProfileOverflowEvent", ShedRole::kNever},
+    {"ClockSyncEvent", ShedRole::kNever},      {"SegmentMetadataEvent", ShedRole::kNever},
+    {"RecorderLossEvent", ShedRole::kNever},   {"RecorderShedEvent", ShedRole::kNever},
+    {"RecorderBillEvent", ShedRole::kNever},   {"CrashEvent", ShedRole::kNever},
+    {"SignalSurvivedEvent", ShedRole::kNever},
+};
 
 }  // namespace
 
-ShedClass shed_class_of(std::string_view event_name) noexcept {
-  if (event_name.starts_with("SpanEnter:")) return ShedClass::kSpans;
-  if (event_name.starts_with("SpanExit:")) return ShedClass::kNever;  // its enter was kept
-  const bool is_ours =
-      std::find(std::begin(kNotUsers), std::end(kNotUsers), event_name) != std::end(kNotUsers);
-  return is_ours ? ShedClass::kNever : ShedClass::kEvents;
+ShedRole shed_role_of(std::string_view event_name) noexcept {
+  if (event_name.starts_with("SpanEnter:")) return ShedRole::kSpanEnter;
+  if (event_name.starts_with("SpanExit:")) return ShedRole::kNever;  // its enter was kept
+  const auto* const found =
+      std::find_if(std::begin(kRoles), std::end(kRoles),
+                   [&](const NamedRole& known) { return known.name == event_name; });
+  return found == std::end(kRoles) ? ShedRole::kEvent : found->role;
 }
 
 bool keeps_unit(ShedClass shed_class, std::uint64_t task) noexcept {
@@ -160,16 +186,34 @@ bool keeps_unit(ShedClass shed_class, std::uint64_t task) noexcept {
   return keeps;
 }
 
-bool keeps_event(EventType& type) noexcept {
-  // The class plus one; racing threads store the same.
-  std::uint8_t known = __atomic_load_n(&type.shed_class, __ATOMIC_RELAXED);
-  if (known == 0) {
-    known = static_cast<std::uint8_t>(static_cast<std::uint8_t>(shed_class_of(type.name)) + 1);
-    __atomic_store_n(&type.shed_class, known, __ATOMIC_RELAXED);
+bool keeps_event(EventType& type, std::uint64_t task) noexcept {
+  auto role = static_cast<ShedRole>(__atomic_load_n(&type.shed_role, __ATOMIC_RELAXED));
+  if (role == ShedRole::kUnknown) {  // racing threads store the same
+    role = shed_role_of(type.name);
+    __atomic_store_n(&type.shed_role, static_cast<std::uint8_t>(role), __ATOMIC_RELAXED);
   }
-  const auto shed_class = static_cast<ShedClass>(known - 1);
-  if (shed_class == ShedClass::kNever) return true;
-  return keeps_unit(shed_class, shed_class == ShedClass::kSpans ? runtime::polled_task() : 0);
+  switch (role) {
+    case ShedRole::kEvent:
+      return keeps_unit(ShedClass::kEvents, 0);
+    case ShedRole::kWake:
+      return keeps_unit(ShedClass::kWakes, task);
+    case ShedRole::kPark:
+      return keeps_begin(t_shedding.park, ShedClass::kParks, 0);
+    case ShedRole::kUnpark:
+      return keeps_end(t_shedding.park);
+    case ShedRole::kPollStart:
+      return keeps_begin(t_shedding.poll, ShedClass::kPolls, task);
+    case ShedRole::kPollEnd:
+      return keeps_end(t_shedding.poll);
+    case ShedRole::kSpanEnter:
+      return keeps_unit(ShedClass::kSpans, runtime::polled_task());
+    case ShedRole::kTask:
+      return keeps_unit(ShedClass::kTasks, task);
+    case ShedRole::kUnknown:
+    case ShedRole::kNever:
+      break;
+  }
+  return true;
 }
 
 void publish_shedding(const KeepOneIn& keep_one_in, bool is_shedding) noexcept {
@@ -182,6 +226,9 @@ void publish_shedding(const KeepOneIn& keep_one_in, bool is_shedding) noexcept {
     __atomic_store(&g_policy.one_in[c], &narrow, __ATOMIC_RELAXED);
   }
   __atomic_fetch_add(&g_policy.window, 1, __ATOMIC_RELAXED);
+  if (is_shedding && !internal::is_shedding()) {
+    __atomic_fetch_add(&g_policy.session, 1, __ATOMIC_RELAXED);
+  }
   mark_epoch(is_shedding ? kSheddingBit : 0);
 }
 

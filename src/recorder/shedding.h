@@ -26,21 +26,29 @@ inline constexpr std::uint32_t kSheddingBit = 0x8000'0000;
 
 inline bool is_shedding() noexcept { return (recording_epoch() & kSheddingBit) != 0; }
 
-// What an event type of that name belongs to.
-ShedClass shed_class_of(std::string_view event_name) noexcept;
+// What an event type is, by its name: alone, or the begin or end of something of its class.
+enum class ShedRole : std::uint8_t {
+  kUnknown,  // not looked up yet
+  kNever,
+  kEvent,
+  kWake,
+  kPark,
+  kUnpark,
+  kPollStart,
+  kPollEnd,
+  kSpanEnter,
+  kTask,
+};
+ShedRole shed_role_of(std::string_view event_name) noexcept;
 
 // Decides for one unit and counts it; call once a unit, and only while is_shedding(). `task` 0:
 // none. Async-signal-safe, if not interrupted by another of the same class on its thread.
 [[gnu::cold]] bool keeps_unit(ShedClass shed_class, std::uint64_t task) noexcept;
 
-// The seam's question: true unless this unit is shed. One load and a branch while all is kept.
-inline bool is_kept(ShedClass shed_class, std::uint64_t task) noexcept {
-  return __builtin_expect(!is_shedding(), 1) || keeps_unit(shed_class, task);
-}
-
-// The event's own class, for those that no seam decides about: the user's events and the enters of
-// spans. By type, kept in it.
-[[gnu::cold]] bool keeps_event(EventType& type) noexcept;
+// The same for an event, by its type, in which its role is remembered. The end of a poll or a park
+// follows its begin, which was the last of its kind on this thread; one that began before anything
+// was shed is kept.
+[[gnu::cold]] bool keeps_event(EventType& type, std::uint64_t task) noexcept;
 
 // --- The collector's
 

@@ -104,6 +104,78 @@ TEST_F(Shedding, drops_a_span_whole) {
   EXPECT_EQ(seen_exits, enters);
 }
 
+TEST_F(Shedding, drops_a_poll_whole_and_all_polls_of_a_task_in_a_window_or_none) {
+  publish_shedding(rates(1, 4), true);
+  for (std::uint64_t round = 0; round < 5; ++round) {
+    for (std::uint64_t task = 1; task <= 400; ++task) {
+      runtime::task_ready_at(task, 0, now_ns());
+      const runtime::PollScope poll(0, {task, nullptr});
+    }
+  }
+  const Trace trace = recorder_.read();
+  const std::vector<std::uint64_t> polls = trace.numbers("PollStartEvent", "task_id");
+  const std::vector<std::uint64_t> wakes = trace.numbers("WakeEventEvent", "woken_task_id");
+  EXPECT_EQ(polls.size(), trace.count("PollEndEvent"));
+  EXPECT_EQ(polls.size(), counts().kept[static_cast<std::size_t>(ShedClass::kPolls)]);
+  const std::set<std::uint64_t> tasks(polls.begin(), polls.end());
+  EXPECT_EQ(polls.size(), tasks.size() * 5);
+  EXPECT_NEAR(static_cast<double>(tasks.size()), 100, 45);
+  EXPECT_EQ(wakes.size(), polls.size());
+  EXPECT_EQ(std::set<std::uint64_t>(wakes.begin(), wakes.end()), tasks);
+}
+
+TEST_F(Shedding, draws_other_tasks_in_the_next_window) {
+  std::set<std::uint64_t> seen;
+  for (int window = 0; window < 100; ++window) {
+    publish_shedding(rates(1, 4), true);
+    for (std::uint64_t task = 1; task <= 10; ++task) {
+      if (keeps_unit(ShedClass::kPolls, task)) seen.insert(task);
+    }
+  }
+  EXPECT_EQ(seen.size(), 10U);
+}
+
+TEST_F(Shedding, keeps_the_end_of_a_poll_that_began_before) {
+  publish_shedding(rates(1, 1e9), true);
+  {
+    const runtime::PollScope shed(0, {1, nullptr});
+    publish_shedding(kKeepAll, false);
+  }  // its end goes with none of the starts
+  {
+    const runtime::PollScope kept(0, {2, nullptr});
+    publish_shedding(rates(1, 1e9), true);
+  }
+  const Trace trace = recorder_.read();
+  EXPECT_EQ(trace.numbers("PollStartEvent", "task_id"), (std::vector<std::uint64_t>{2}));
+  EXPECT_EQ(trace.count("PollEndEvent"), 2U);
+}
+
+TEST_F(Shedding, drops_a_park_whole) {
+  runtime::enter_worker(runtime::register_runtime("shed"));
+  publish_shedding(rates(1, 4), true);
+  for (int i = 0; i < 400; ++i) {
+    runtime::park();
+    runtime::unpark();
+  }
+  const Trace trace = recorder_.read();
+  EXPECT_NEAR(static_cast<double>(trace.count("WorkerParkEvent")), 100, 1);
+  EXPECT_EQ(trace.count("WorkerParkEvent"), trace.count("WorkerUnparkEvent"));
+}
+
+TEST_F(Shedding, keeps_a_task_from_its_spawn_to_its_end_over_all_windows) {
+  runtime::Place place{"task"};
+  std::vector<runtime::TaskId> tasks;
+  publish_shedding(rates(1, 4), true);
+  for (int i = 0; i < 400; ++i) tasks.push_back(runtime::task_spawn(place));
+  for (int i = 0; i < 5; ++i) publish_shedding(rates(1, 4), true);
+  for (const runtime::TaskId task : tasks) runtime::task_terminate(task);
+  const Trace trace = recorder_.read();
+  EXPECT_GT(trace.count("TaskSpawnEvent"), 0U);
+  EXPECT_LT(trace.count("TaskSpawnEvent"), 200U);
+  EXPECT_EQ(trace.numbers("TaskSpawnEvent", "task_id"),
+            trace.numbers("TaskTerminateEvent", "task_id"));
+}
+
 TEST_F(Shedding, counts_each_thread_and_goes_on_where_it_ended) {
   publish_shedding(rates(3), true);
   for (int round = 0; round < 20; ++round) {
@@ -123,7 +195,7 @@ TEST_F(Shedding, never_sheds_what_says_how_much_is_missing) {
   for (const char* name :
        {"RecorderLossEvent", "RecorderShedEvent", "RecorderBillEvent", "RuntimeMetricsEvent",
         "SegmentMetadataEvent", "ClockSyncEvent", "BlockingCallEvent", "LockWaitEvent"}) {
-    EXPECT_EQ(shed_class_of(name), ShedClass::kNever) << name;
+    EXPECT_EQ(shed_role_of(name), ShedRole::kNever) << name;
   }
   publish_shedding(rates(1'000, 1'000), true);
   for (std::uint32_t i = 0; i < 100; ++i) record(RuntimeMetricsEvent{"main", i, 1});

@@ -253,24 +253,25 @@ bool install_process_hooks() noexcept {
 }
 
 // Inside, a signal handler's event is `nested`: what is counted here is counted once.
-[[gnu::noinline]] static bool admits(ThreadBuffer& buffer, EventType& type) noexcept {
+[[gnu::noinline]] static bool admits(ThreadBuffer& buffer, EventType& type,
+                                     std::uint64_t task) noexcept {
   const std::uint32_t ready_epoch = buffer.ready_epoch;
   buffer.ready_epoch = kBusyEpoch;
   signal_fence();
-  const bool is_admitted = keeps_event(type);
+  const bool is_admitted = keeps_event(type, task);
   signal_fence();
   buffer.ready_epoch = ready_epoch;
   return is_admitted;
 }
 
-bool thread_enter(ThreadBuffer& buffer, EventType& type) noexcept {
+bool thread_enter(ThreadBuffer& buffer, EventType& type, std::uint64_t task) noexcept {
   if (buffer.ready_epoch == kBusyEpoch) {
     count_loss(LossCause::kNested);
     return false;
   }
   const std::uint32_t marked_epoch = __atomic_load_n(&g_epoch, __ATOMIC_ACQUIRE);
   const std::uint32_t epoch = marked_epoch & ~kSheddingBit;
-  if (marked_epoch != epoch && !admits(buffer, type)) return false;
+  if (marked_epoch != epoch && !admits(buffer, type, task)) return false;
   if (epoch != 0 && buffer.ready_epoch == epoch) return true;
   const ArenaHold hold(this_tid());
   const Arena* arena = hold.get();

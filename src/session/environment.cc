@@ -44,6 +44,16 @@ std::optional<std::uint64_t> to_number(std::string_view text, std::uint64_t leas
   return value;
 }
 
+std::optional<double> to_decimal(std::string_view text, double most) {
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= most)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
 // Collects what was said about one set of variables.
 class Reader {
  public:
@@ -59,6 +69,11 @@ class Reader {
         "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
     return read(name, wanted, out,
                 [&](std::string_view text) { return to_number(text, least, most); });
+  }
+  bool decimal(const char* name, double most, double* out) {
+    const std::string wanted =
+        "a number from 0 to " + std::to_string(static_cast<std::uint64_t>(most)) + ", such as 2.5";
+    return read(name, wanted, out, [&](std::string_view text) { return to_decimal(text, most); });
   }
   bool text(const char* name, std::string* out) {
     return read(name, "text that isn't empty", out, [](std::string_view value) {
@@ -152,6 +167,8 @@ void read_own(Reader& reader, EnvironmentPlan& plan) {
   std::uint64_t arena_mb = options.arena_bytes / kMiB;
   reader.number("DIAL9_ARENA_MB", 1, 16384, &arena_mb);
   options.arena_bytes = arena_mb * kMiB;
+  reader.decimal("DIAL9_MAX_CPU_PERCENT", 100'000, &options.max_cpu_percent);
+  reader.decimal("DIAL9_MAX_MB_PER_SEC", 1'000'000, &options.max_mb_per_sec);
   std::string clock;
   if (reader.text("DIAL9_CLOCK", &clock)) {
     if (clock == "tsc") options.clock = ClockChoice::kTsc;

@@ -41,6 +41,8 @@ TEST(Environment, TakesEveryVariableOfThisVersion) {
                                           {"DIAL9_TASK_TRACKING_ENABLED", "1"},
                                           {"DIAL9_THREAD_BUFFER_KB", "128"},
                                           {"DIAL9_ARENA_MB", "32"},
+                                          {"DIAL9_MAX_CPU_PERCENT", "2.5"},
+                                          {"DIAL9_MAX_MB_PER_SEC", "10"},
                                           {"DIAL9_CLOCK", "kernel"},
                                           {"DIAL9_QUIET", "on"}});
   EXPECT_TRUE(plan.messages.empty()) << plan.messages.front();
@@ -56,6 +58,8 @@ TEST(Environment, TakesEveryVariableOfThisVersion) {
   EXPECT_EQ(plan.sched_wait_sample_rate, 3U);
   EXPECT_EQ(plan.options.thread_bytes, 128U << 10);
   EXPECT_EQ(plan.options.arena_bytes, std::uint64_t{32} << 20);
+  EXPECT_EQ(plan.options.max_cpu_percent, 2.5);
+  EXPECT_EQ(plan.options.max_mb_per_sec, 10);
   EXPECT_EQ(plan.options.clock, ClockChoice::kKernel);
   EXPECT_TRUE(plan.is_quiet);
 }

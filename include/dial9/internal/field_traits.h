@@ -44,7 +44,7 @@ struct EventType {
   const FieldSpec* fields;
   std::uint16_t field_count;
   std::uint32_t id;
-  std::uint8_t shed_class = 0;  // owned by src/recorder/shedding.cc; 0: not looked up yet
+  std::uint8_t shed_role = 0;  // owned by src/recorder/shedding.cc; 0: not looked up yet
 };
 
 template <class T>

@@ -132,8 +132,10 @@ inline void signal_fence() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 // The thread isn't ready for the epoch: attaches it, takes over a new clock line, leaves an old
 // recorder's chunk, or counts a nested event; while the recorder sheds, no thread is ready, and
-// this decides about each event. False: the event is dropped or shed (or recording is off).
-[[gnu::cold, gnu::noinline]] bool thread_enter(ThreadBuffer& buffer, EventType& type) noexcept;
+// this decides about each event, which is about `task` (0: none). False: the event is dropped or
+// shed (or recording is off).
+[[gnu::cold, gnu::noinline]] bool thread_enter(ThreadBuffer& buffer, EventType& type,
+                                               std::uint64_t task) noexcept;
 
 // Makes room for `need` bytes and the schema of `type`, which it writes if the chunk lacks it.
 // False: dropped and counted. May change chunk: pool ids found before are void.
