@@ -1,7 +1,8 @@
 // The governor: from what the recorder cost in the last period and what it was asked to record, to
 // how much of each class it keeps in the next. Pure arithmetic: time, counts and costs come in by
 // argument. Strongest property: it decides by demand, which its own shedding doesn't change, so a
-// steady load gives steady rates. Spec: docs/spec/recorder.md, "Budget"; why: docs/adr.
+// steady load gives steady rates. Spec: docs/spec/recorder.md, "Budget"; why:
+// docs/adr/0004-governor.md.
 //
 //   demand by class ─► fill the budget in the order of classes ─► keep one in N, for each
 //   cost of the period ─► cost of a unit of each class (learned), debt to be paid back

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dial9/internal/runtime_events.h"
+#include "dial9/runtime.h"
 #include "dial9/span.h"
 #include "recorder/own_cost.h"
 #include "recorder/test_support.h"
