@@ -153,7 +153,8 @@ const customEntry = (
   fields: Readonly<Record<string, string>>,
 ): Entry => {
   const field = valueField(type, fields);
-  const value = field ? `, drawn by ${field.name}${field.unit ? ` in ${unitName(field.unit)}` : ''}` : '';
+  const unit = field?.unit ? ` in ${unitName(field.unit)}` : '';
+  const value = field ? `, drawn by ${field.name}${unit}` : '';
   return { id, label: type.type, title: `${type.type}: ${type.count} events${value}` };
 };
 

@@ -94,8 +94,11 @@ export function paintColumns(
       for (let y = bands.parkStart; y < parkEnd; y += 1)
         pixels[y * width + x] = palette.park.pixel;
     }
-    if ((columns.wait[x] ?? 0) > 0) {
-      for (let y = 1; y < bands.waitEnd; y += 1) pixels[y * width + x] = palette.wait.pixel;
+    const wait = columns.wait[x] ?? 0;
+    if (wait > 0) {
+      // By its root: a little wait is a thin line, a tenth of the time already a third of the band.
+      const thick = Math.max(Math.round(Math.sqrt(Math.min(wait, 1)) * (bands.waitEnd - 1)), 1);
+      for (let y = bands.waitEnd - thick; y < bands.waitEnd; y += 1) pixels[y * width + x] = palette.wait.pixel;
     }
   }
 }

@@ -1,7 +1,14 @@
 // Names and values in two columns, with links for moments and tasks.
 // SPDX-License-Identifier: Apache-2.0
 import { h } from '../base/dom';
-import { formatBytes, formatClock, formatCount, formatDate, formatDuration, unitName } from '../base/format';
+import {
+  formatBytes,
+  formatClock,
+  formatCount,
+  formatDate,
+  formatDuration,
+  unitName,
+} from '../base/format';
 import type { Fact } from '../protocol/types';
 import type { ViewerStore } from '../store/viewer_store';
 
