@@ -98,7 +98,8 @@ export function paintColumns(
     if (wait > 0) {
       // By its root: a little wait is a thin line, a tenth of the time already a third of the band.
       const thick = Math.max(Math.round(Math.sqrt(Math.min(wait, 1)) * (bands.waitEnd - 1)), 1);
-      for (let y = bands.waitEnd - thick; y < bands.waitEnd; y += 1) pixels[y * width + x] = palette.wait.pixel;
+      for (let y = bands.waitEnd - thick; y < bands.waitEnd; y += 1)
+        pixels[y * width + x] = palette.wait.pixel;
     }
   }
 }
