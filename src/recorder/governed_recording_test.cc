@@ -147,7 +147,6 @@ TEST(GovernedRecording, keeps_a_burst_within_its_budget_and_its_totals_near_the_
   const Trace trace = shop.recorder().read();
   const Truth truth = shop.truth();
   const Weights weights(trace);
-  Truth kept;
   double orders = 0;
   double amount = 0;
   double refunds = 0;

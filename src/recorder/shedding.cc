@@ -219,7 +219,7 @@ bool keeps_event(EventType& type, std::uint64_t task) noexcept {
 void publish_shedding(const KeepOneIn& keep_one_in, bool is_shedding) noexcept {
   for (std::size_t c = 0; c < kShedClasses; ++c) {
     const double one_in = is_shedding ? keep_one_in[c] : 1;
-    const auto narrow = static_cast<float>(one_in);
+    auto narrow = static_cast<float>(one_in);
     const double threshold = std::min(4294967295.0, 4294967296.0 / one_in);
     __atomic_store_n(&g_policy.threshold[c], static_cast<std::uint32_t>(threshold),
                      __ATOMIC_RELAXED);
