@@ -13,6 +13,7 @@
 
 #include "dial9/event.h"
 #include "dial9/internal/runtime_events.h"
+#include "dial9/runtime.h"
 #include "dial9/span.h"
 #include "recorder/recorder_core.h"
 
@@ -131,6 +132,14 @@ void span_enter_exit(benchmark::State& state) {
   run_batches(state, [](std::uint64_t i) { const span<TwoFields> scope({i, i}); });
 }
 
+// The task keeps the span's times: its poll goes on around.
+void span_in_poll(benchmark::State& state) {
+  static Symbol place{"bench"};
+  static const runtime::RuntimeId runtime = runtime::register_runtime("bench");
+  const runtime::PollScope poll(runtime, {runtime::new_task_id(), &place});
+  run_batches(state, [](std::uint64_t i) { const span<TwoFields> scope({i, i}); });
+}
+
 void bytes_per_event(benchmark::State& state) {
   const std::uint64_t before = bench().core->status().bytes_written;
   std::uint64_t events = 0;
@@ -149,6 +158,7 @@ BENCHMARK(empty_loop)->UseManualTime();
 BENCHMARK(rdtsc)->UseManualTime();
 BENCHMARK(clock_gettime_read)->UseManualTime();
 BENCHMARK(rdtsc_and_store)->UseManualTime();
+BENCHMARK(rdtsc_and_store)->UseManualTime()->Threads(2);
 BENCHMARK(event_three_fields)->UseManualTime();
 BENCHMARK(event_three_fields)->UseManualTime()->Threads(2);
 BENCHMARK(event_off)->UseManualTime();
@@ -157,6 +167,7 @@ BENCHMARK(event_symbol)->UseManualTime();
 BENCHMARK(event_interned_text)->UseManualTime();
 BENCHMARK(event_text)->UseManualTime();
 BENCHMARK(span_enter_exit)->UseManualTime();
+BENCHMARK(span_in_poll)->UseManualTime();
 BENCHMARK(bytes_per_event)->Iterations(50);
 
 }  // namespace

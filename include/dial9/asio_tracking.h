@@ -69,6 +69,11 @@ void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t na
                 const char* name, bool is_timer_known) noexcept;  // while recording
 void op_began(Completion& completion, bool is_aborted) noexcept;
 void op_ended(Completion& completion) noexcept;
+// Where it isn't plain work, these go on.
+void op_created_rest(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
+                     const char* name, bool is_timer_known) noexcept;
+void op_began_rest(Completion& completion, bool is_aborted) noexcept;
+void op_ended_rest(Completion& completion) noexcept;
 void op_dropped(Completion& completion) noexcept;  // destroyed without having run
 void object_operation(void* object, const char* name) noexcept;
 void descriptor_registered(std::uintptr_t fd, std::uintptr_t registration) noexcept;
@@ -135,7 +140,9 @@ class Completion {
 
  private:
   friend void op_began(Completion&, bool) noexcept;
+  friend void op_began_rest(Completion&, bool) noexcept;
   friend void op_ended(Completion&) noexcept;
+  friend void op_ended_rest(Completion&) noexcept;
   friend void op_dropped(Completion&) noexcept;
   friend struct ThreadHooks;
 

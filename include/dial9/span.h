@@ -96,18 +96,14 @@ class span {
         internal::JoinedEvent<typename Kind::Enter, internal::SpanHead, internal::SpanName, Fields>;
     const std::uint64_t ns = internal::record_stamped(
         Enter{internal::span_head(core_), {Kind::dial9_span_name()}, fields});
-    if (ns == 0) {
-      internal::span_unlink(core_);  // its enter was dropped, and counted: no exit alone
-      core_.id = 0;
-      return;
-    }
+    if (__builtin_expect(ns == 0, 0)) return internal::span_not_entered(core_);
     internal::span_entered(core_, ns);
   }
 
   void end() noexcept {
     const bool completed = internal::span_unlink(core_);
     if (!is_recording()) return;
-    const std::uint64_t ns = internal::now_ns();
+    const std::uint64_t ns = internal::thread_now_ns();
     using Exit = internal::JoinedEvent<typename Kind::Exit, internal::SpanHead, internal::SpanTimes,
                                        typename Kind::Late>;
     internal::record_at(

@@ -20,15 +20,6 @@ constexpr std::uint32_t kSlots = 2 * kMaxContexts;
 constinit Slot g_slots[kSlots];
 constinit std::uint32_t g_context_count = 0;
 constinit std::mutex g_mutex;
-constinit std::atomic<std::uint32_t> g_forgotten{0};
-
-// The thread's last look-up; void once a context was forgotten.
-struct LastContext {
-  const void* context;
-  runtime::RuntimeId runtime;
-  std::uint32_t forgotten;
-};
-__thread LastContext t_last __attribute__((tls_model("initial-exec")));
 
 Slot* find(std::uintptr_t context) noexcept {
   std::uint32_t at = static_cast<std::uint32_t>((context >> 4) * 0x9E37'79B9) % kSlots;
@@ -64,19 +55,18 @@ runtime::RuntimeId insert(std::uintptr_t context, const char* name) noexcept {
     std::lock_guard lock(g_mutex);
     runtime = insert(key, nullptr);
   }
-  t_last = LastContext{context, runtime, forgotten};
+  t_last_context = LastContext{context, runtime, forgotten};
   return runtime;
 }
 
 }  // namespace
 
+constinit std::atomic<std::uint32_t> g_forgotten{0};
+__thread LastContext t_last_context __attribute__((tls_model("initial-exec"))) = {};
+
 runtime::RuntimeId runtime_of_context(const void* context) noexcept {
   if (context == nullptr) return 0;
-  const LastContext& last = t_last;
-  if (last.context == context && last.forgotten == g_forgotten.load(std::memory_order_relaxed)) {
-    return last.runtime;
-  }
-  return look_up(context);
+  return is_last_context(context) ? t_last_context.runtime : look_up(context);
 }
 
 void name_context(const void* context, const char* name) noexcept {

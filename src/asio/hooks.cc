@@ -11,6 +11,7 @@
 #include "asio/ready_times.h"
 #include "dial9/asio_tracking.h"
 #include "dial9/event.h"
+#include "recorder/runtime_inline.h"
 
 namespace dial9::asio::hooks {
 
@@ -34,6 +35,14 @@ constexpr std::uint16_t kMayBeStrandTurn = 1;
 constexpr std::uint16_t kIsQueued = 2;     // counted as pushed, to be counted as popped
 constexpr std::uint16_t kIsRoot = 4;       // began its task
 constexpr std::uint16_t kIsAttempted = 8;  // its system call has given a result
+// Work that went to a queue, with its wake recorded: what most handlers are. Nothing else is to be
+// done for it at its begin and its end than a poll.
+constexpr std::uint16_t kIsPlain = 16;
+
+bool is_strand(const TrackedOp& op) noexcept {
+  return op.site != nullptr && op.site->kind == OpKind::kStrand;
+}
+bool is_plain(const TrackedOp& op) noexcept { return (op.flags & kIsPlain) != 0; }
 
 // A timer whose expiry is further from now than this is on a clock that isn't known.
 constexpr std::uint64_t kMaxClockDistanceNs = std::uint64_t{366} * 86'400 * 1'000'000'000;
@@ -71,6 +80,11 @@ std::uint64_t realtime_ns() noexcept {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+// Records a wake for a poll that begins now.
+void wake_for_poll(const TrackedOp& op, runtime::TaskId waker, std::uint64_t ready_ns) noexcept {
+  runtime::task_ready_at(op.task.id, waker, internal::wake_stamp(op.task.id, ready_ns));
+}
+
 bool is_near(std::uint64_t a, std::uint64_t b) noexcept {
   return (a > b ? a - b : b - a) < kMaxClockDistanceNs;
 }
@@ -102,6 +116,8 @@ void note_created(TrackedOp& op, bool is_timer_known) noexcept {
       }
       op.flags = op.flags | kIsQueued;
       if (op.site->kind == OpKind::kPosted) {
+        op.flags = op.flags | kIsPlain;
+        op.ready_ns = runtime::polled_task();  // the waker, for wake_again()
         op.created_ns = runtime::work_queued(op.runtime, op.task.id);
         return;
       }
@@ -143,7 +159,7 @@ void note_ready(const TrackedOp& op, bool is_aborted) noexcept {
   if (is_aborted) {
     ObjectNote cancel;
     if (g_cancels.get(op.object, &cancel) && cancel.when_ns >= op.created_ns) {
-      runtime::task_ready_at(op.task.id, cancel.who, cancel.when_ns);
+      wake_for_poll(op, cancel.who, cancel.when_ns);
     }
     return;
   }
@@ -153,15 +169,11 @@ void note_ready(const TrackedOp& op, bool is_aborted) noexcept {
     const std::uint64_t event_ns = descriptor_event_ns(op);
     if (event_ns > op.created_ns) ready_ns = event_ns;
   }
-  if (ready_ns != 0) runtime::task_ready_at(op.task.id, 0, ready_ns);
+  if (ready_ns != 0) wake_for_poll(op, 0, ready_ns);
 }
 
-// A strand that is free runs a handler at once, inside the poll that came to it: no wake then,
-// since no poll would answer it, and the task's next poll would look late by all the time in
-// between.
-void note_strand_ready(const TrackedOp& op, runtime::RuntimeId runtime) noexcept {
-  if (op.created_ns == 0 || runtime::is_polled(runtime, op.task.id)) return;
-  runtime::task_ready_at(op.task.id, op.ready_ns, op.created_ns);
+void note_strand_ready(const TrackedOp& op) noexcept {
+  if (op.created_ns != 0) wake_for_poll(op, op.ready_ns, op.created_ns);
 }
 
 void note_strand_wait(const TrackedOp& op) noexcept {
@@ -172,14 +184,44 @@ void note_strand_wait(const TrackedOp& op) noexcept {
                      op.created_ns, holder.when_ns - op.created_ns);
 }
 
+// Of queued work, whose wake was recorded as it was queued.
+void wake_again(const TrackedOp& op) noexcept {
+  const runtime::RuntimeId runtime = op.runtime;
+  if (op.created_ns == 0 || runtime::is_polled(runtime, op.task.id)) return;
+  wake_for_poll(op, op.ready_ns, op.created_ns);
+}
+
 void pop(const TrackedOp& op) noexcept {
   if ((op.flags & kIsQueued) != 0) runtime::queue_popped(op.runtime);
 }
 
 }  // namespace
 
+// Plain work of a task, on a context that this thread used last: nothing is called but what comes
+// last. The rest is everything, from the start.
 void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
                 const char* name, bool is_timer_known) noexcept {
+  const OpSite* site = known_op_site(type, name);
+  if (__builtin_expect(site != nullptr && site->kind == OpKind::kPosted && op.task.id != 0 &&
+                           is_last_context(op.context) && !t_hooks.after_strand_push &&
+                           ThreadHooks::innermost_poll() != runtime::Poll::State::kScheduler,
+                       1)) {
+    const runtime::RuntimeId runtime = t_last_context.runtime;
+    const std::uint64_t stamp = internal::try_queue_work(runtime, op.task.id);
+    if (__builtin_expect(stamp != 0, 1)) {
+      op.site = site;
+      op.created_ns = stamp;
+      op.ready_ns = internal::polled_task();  // the waker, for wake_again()
+      op.flags = kIsQueued | kIsPlain;
+      op.runtime = static_cast<std::uint16_t>(runtime);
+      return;
+    }
+  }
+  op_created_rest(op, type, object, native, name, is_timer_known);
+}
+
+void op_created_rest(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
+                     const char* name, bool is_timer_known) noexcept {
   op.object = object;
   op.site = find_op_site(type, name);
   op.runtime = static_cast<std::uint16_t>(runtime_of_context(op.context));
@@ -192,11 +234,22 @@ void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t na
 }
 
 void op_began(Completion& completion, bool is_aborted) noexcept {
-  Completion::Op& op = completion.op_;
+  const Completion::Op& op = completion.op_;
   ThreadHooks& t = t_hooks;
   completion.outer_ = t.top;
   t.top = &completion;
   t.after_strand_push = false;
+  if (__builtin_expect(is_plain(op) && !internal::is_wake_consumed(op.task.id, op.created_ns) &&
+                           internal::start_popped_poll(completion.poll_, op.runtime, op.task),
+                       1)) {
+    return;
+  }
+  op_began_rest(completion, is_aborted);
+}
+
+void op_began_rest(Completion& completion, bool is_aborted) noexcept {
+  Completion::Op& op = completion.op_;
+  if (is_plain(op) && internal::is_wake_consumed(op.task.id, op.created_ns)) wake_again(op);
   pop(op);
   if (!is_recording()) {
     runtime::poll_start(completion.poll_, 0, op.task);
@@ -208,23 +261,35 @@ void op_began(Completion& completion, bool is_aborted) noexcept {
     runtime::poll_start_deferred(completion.poll_, runtime, op.task);
     return;
   }
-  note_ready(op, is_aborted);
-  if (op.site != nullptr && op.site->kind == OpKind::kStrand) {
-    note_strand_ready(op, runtime);
-    note_strand_wait(op);
+  // A strand that is free runs a handler at once, inside the poll that came to it: no wake then,
+  // since no poll would answer it, and the task's next poll would look late by all the time in
+  // between.
+  if (!runtime::is_polled(runtime, op.task.id)) {
+    note_ready(op, is_aborted);
+    if (is_strand(op)) note_strand_ready(op);
   }
+  if (is_strand(op)) note_strand_wait(op);
   runtime::poll_start(completion.poll_, runtime, op.task);
 }
 
 void op_ended(Completion& completion) noexcept {
-  const Completion::Op& op = completion.op_;
   t_hooks.top = completion.outer_;
   t_hooks.after_strand_push = false;
+  if (__builtin_expect(is_plain(completion.op_) && internal::end_plain_poll(completion.poll_), 1)) {
+    return;
+  }
+  op_ended_rest(completion);
+}
+
+void op_ended_rest(Completion& completion) noexcept {
+  const Completion::Op& op = completion.op_;
   if (completion.poll_.state == runtime::Poll::State::kDeferred) {  // it was a handler after all
-    runtime::task_ready_at(op.task.id, 0, op.created_ns);
+    if (!runtime::is_polled(completion.poll_.runtime, op.task.id)) {
+      wake_for_poll(op, 0, op.created_ns);
+    }
   }
   const std::uint64_t end_ns = runtime::poll_end(completion.poll_);
-  if (op.site != nullptr && op.site->kind == OpKind::kStrand && is_recording()) {
+  if (is_strand(op) && is_recording()) {
     g_strands.set(op.object, ObjectNote{end_ns != 0 ? end_ns : runtime::now_ns(), op.task.id,
                                         runtime::current_tid()});
   }

@@ -42,11 +42,16 @@ inline std::uint32_t site_slot(const char* type, const char* name) noexcept {
   return static_cast<std::uint32_t>((mixed * 0x9E37'79B9'7F4A'7C15) >> 32) % kSiteSlots;
 }
 
-inline const OpSite* find_op_site(const char* type, const char* name) noexcept {
+// Null: it isn't known, or is found off its slot.
+inline const OpSite* known_op_site(const char* type, const char* name) noexcept {
   // Acquire: pairs with the release store of a finished site.
   const OpSite* site = g_site_slots[site_slot(type, name)].load(std::memory_order_acquire);
-  if (site != nullptr && site->name == name && site->type == type) return site;
-  return add_op_site(type, name);
+  return site != nullptr && site->name == name && site->type == type ? site : nullptr;
+}
+
+inline const OpSite* find_op_site(const char* type, const char* name) noexcept {
+  const OpSite* site = known_op_site(type, name);
+  return site != nullptr ? site : add_op_site(type, name);
 }
 
 }  // namespace dial9::asio::hooks

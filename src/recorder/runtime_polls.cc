@@ -1,34 +1,22 @@
 // Tasks, wakes, polls and queue counters: the warm paths of the seam.
 // SPDX-License-Identifier: Apache-2.0
 #include "dial9/internal/runtime_events.h"
-#include "dial9/internal/span_core.h"
-#include "recorder/runtime_state.h"
+#include "recorder/runtime_inline.h"
 
 namespace dial9::runtime {
 namespace {
 
 using internal::Binding;
 using internal::record_at;
-using internal::record_stamped;
-using internal::t_buffer;
 using internal::t_state;
 using internal::t_task;
 using internal::ThreadState;
 
-constinit Place g_no_place{""};
 constinit std::atomic<std::uint64_t> g_next_task_block{0};
 constexpr std::uint64_t kTaskBlock = 256;
 
-std::uint8_t target_of(WorkerId worker) noexcept {
-  return static_cast<std::uint8_t>(worker > kUnknownWorker ? kUnknownWorker : worker);
-}
-
-interned place_of(const TaskRef& task) noexcept {
-  return task.place == nullptr ? g_no_place : *task.place;
-}
-
 internal::PollStartEvent start_event(const Poll& poll) noexcept {
-  return {poll.worker, 0, poll.task.id, place_of(poll.task)};
+  return {poll.worker, 0, poll.task.id, internal::place_of(poll.task)};
 }
 
 // The open poll around, if any; deferred ones between are then known to be a scheduler's own.
@@ -60,30 +48,16 @@ Poll* paused_around(Poll* poll) noexcept {
   if (around != nullptr) {
     around->state = Poll::State::kPaused;
     if (when_ns == 0) {
-      when_ns = record_stamped(internal::PollEndEvent{around->worker});
+      when_ns = internal::write_poll_end(internal::recording_epoch(), around->worker);
     } else {
       record_at(internal::PollEndEvent{around->worker}, when_ns);
     }
-    internal::span_poll_end(*around, when_ns);
+    internal::poll_ended(*around, when_ns);
   }
-  if (when_ns == 0) {
-    when_ns = record_stamped(start_event(poll));
-  } else {
-    record_at(start_event(poll), when_ns);
-  }
-  internal::span_poll_start(poll, when_ns);
+  when_ns = internal::record_poll_start(poll.worker, poll.task.id, internal::place_of(poll.task),
+                                        when_ns);
+  internal::poll_started(poll, when_ns);
   return when_ns;
-}
-
-void enter(ThreadState& t, Poll& poll, RuntimeId runtime, TaskRef task) noexcept {
-  poll.task = task;
-  poll.before = t_task;
-  poll.outer = t.poll;
-  poll.runtime = runtime;
-  poll.spans = nullptr;
-  poll.state = Poll::State::kOff;
-  t_task = task;
-  t.poll = &poll;
 }
 
 WorkerId bind(RuntimeId runtime) noexcept {
@@ -119,29 +93,32 @@ void task_terminate(TaskId id, RuntimeId runtime) noexcept {
 }
 
 void task_ready(TaskId woken) noexcept {
-  record(internal::WakeEventEvent{polled_task(), woken, target_of(kUnknownWorker)});
+  if (is_recording()) internal::write_wake(internal::recording_epoch(), polled_task(), woken, 0);
 }
 
 void task_ready_at(TaskId woken, TaskId waker, std::uint64_t when_ns) noexcept {
-  record_at(internal::WakeEventEvent{waker, woken, target_of(kUnknownWorker)}, when_ns);
+  if (is_recording()) internal::write_wake(internal::recording_epoch(), waker, woken, when_ns);
 }
 
 std::uint64_t poll_start(Poll& poll, RuntimeId runtime, TaskRef task) noexcept {
   ThreadState& t = t_state;
-  enter(t, poll, runtime, task);
-  if (!is_recording()) return 0;
+  internal::enter_poll(t, poll, runtime, task);
+  poll.state = Poll::State::kOff;
+  const std::uint32_t epoch = internal::recording_epoch();
+  if (epoch == 0) return 0;
   poll.worker = bind(runtime);
   if (__builtin_expect(t.is_parked, 0)) unpark();
   if (__builtin_expect(poll.outer != nullptr, 0)) return poll.start_ns = start_nested(poll, 0);
   poll.state = Poll::State::kOpen;
-  poll.start_ns = record_stamped(start_event(poll));
-  internal::span_poll_start(poll, poll.start_ns);
+  poll.start_ns = internal::write_poll_start(epoch, poll.worker, task.id, internal::place_of(task));
+  internal::poll_started(poll, poll.start_ns);
   return poll.start_ns;
 }
 
 std::uint64_t poll_start_deferred(Poll& poll, RuntimeId runtime, TaskRef task) noexcept {
   ThreadState& t = t_state;
-  enter(t, poll, runtime, task);
+  internal::enter_poll(t, poll, runtime, task);
+  poll.state = Poll::State::kOff;
   if (!is_recording()) return 0;
   poll.worker = bind(runtime);
   if (t.is_parked) unpark();
@@ -160,13 +137,13 @@ std::uint64_t poll_end(Poll& poll) noexcept {
   t_task = poll.before;
   t.poll = poll.outer;
   if (poll.state != Poll::State::kOpen) return 0;
-  const std::uint64_t stamp = record_stamped(internal::PollEndEvent{poll.worker});
-  internal::span_poll_end(poll, stamp);
+  const std::uint64_t stamp = internal::write_poll_end(internal::recording_epoch(), poll.worker);
+  internal::poll_ended(poll, stamp);
   if (__builtin_expect(poll.outer != nullptr, 0)) {
     if (Poll* paused = paused_around(poll.outer)) {
       paused->state = Poll::State::kOpen;
       record_at(start_event(*paused), stamp);
-      internal::span_poll_start(*paused, stamp);
+      internal::poll_started(*paused, stamp);
     }
   }
   return stamp;
@@ -178,12 +155,12 @@ void switch_task(TaskRef task) noexcept {
   if (poll == nullptr || poll->task.id == task.id) return;
   if (poll->state != Poll::State::kOpen) return;
   const TaskId waker = poll->task.id;
-  const std::uint64_t stamp = record_stamped(internal::PollEndEvent{poll->worker});
-  internal::span_poll_end(*poll, stamp);
+  const std::uint64_t stamp = internal::write_poll_end(internal::recording_epoch(), poll->worker);
+  internal::poll_ended(*poll, stamp);
   poll->task = task;
   task_ready_at(task.id, waker, stamp);
   record_at(start_event(*poll), stamp);
-  internal::span_poll_start(*poll, stamp);
+  internal::poll_started(*poll, stamp);
 }
 
 bool is_polled(RuntimeId runtime, TaskId task) noexcept {
@@ -200,25 +177,12 @@ bool is_in_poll() noexcept {
          poll->state != Poll::State::kScheduler;
 }
 
-TaskId polled_task() noexcept {
-  const Poll* poll = t_state.poll;
-  return poll == nullptr ? 0 : poll->task.id;
-}
+TaskId polled_task() noexcept { return internal::polled_task(); }
 
 std::uint64_t work_queued(RuntimeId runtime, TaskId woken) noexcept {
-  ThreadState& t = t_state;
-  if (Binding* binding = internal::counting_binding(t, runtime)) {
-    internal::count_up(binding->counters.pushed);
-  }
-  const Poll* poll = t.poll;
-  if (poll == nullptr || poll->task.id != woken || poll->state != Poll::State::kOpen) {
-    return record_stamped(
-        internal::WakeEventEvent{polled_task(), woken, target_of(kUnknownWorker)});
-  }
-  const std::uint64_t last_ns =
-      t_buffer.base_ns > poll->start_ns ? t_buffer.base_ns : poll->start_ns;
-  record_at(internal::WakeEventEvent{woken, woken, target_of(kUnknownWorker)}, last_ns + 1);
-  return last_ns + 1;
+  queue_pushed(runtime);
+  return internal::write_wake(internal::recording_epoch(), internal::polled_task(), woken,
+                              internal::queued_ns(t_state.poll, woken));
 }
 
 void queue_pushed(RuntimeId runtime) noexcept {

@@ -60,6 +60,9 @@ struct ThreadState {
   runtime::Poll* poll = nullptr;  // innermost
   Binding* binding = nullptr;     // last used as a worker
   Binding* counting = nullptr;    // last used for counters
+  // Of the last PollStartEvent of this thread.
+  runtime::TaskId last_poll_task = 0;
+  std::uint64_t last_poll_start_ns = 0;
   std::uint64_t next_task_id = 0;
   std::uint64_t end_task_id = 0;
   ThreadRecord* record = nullptr;

@@ -5,23 +5,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dial9/internal/span_core.h"
 
+#include <cxxabi.h>
+
 #include <cstdint>
-#include <exception>
 
 #include "dial9/runtime.h"
-#include "recorder/runtime_state.h"
+#include "recorder/runtime_inline.h"
 
 namespace dial9::internal {
 namespace {
 
 constexpr std::uint64_t kTopBit = std::uint64_t{1} << 63;
-constexpr std::uint64_t kIdBlock = 256;
+constexpr std::uint64_t kIdBlock = 128;  // of one block, ids differ in their first byte only
 constexpr std::uint64_t kUnknownWorkerId = ~std::uint64_t{0};
 constexpr std::size_t kSlots = 3;
 constexpr std::size_t kBuckets = 16384;  // 4 MiB of untouched memory until spans are used
 constexpr std::size_t kTaskDepth = 4;
+constexpr std::uint64_t kClaimed = ~std::uint64_t{0};  // no task: its slot is being filled
 
-// A task with open spans. Claimed by a compare-and-swap on `task`, given back as `open` falls to 0.
+// A task with open spans. Claimed by a compare-and-swap on `task`, filled with its first span, and
+// given back as `open` falls to 0.
 // The two sums only rise, over all tenants: who measures takes a difference.
 struct alignas(64) Slot {
   std::uint64_t task;
@@ -40,14 +43,16 @@ struct Bucket {
 };
 
 constinit Bucket g_buckets[kBuckets] = {};
-constinit bool g_has_task_spans = false;  // ever: poll hooks of programs without spans stop here
-constinit std::uint64_t g_next_id_block = 0;
+constinit std::uint64_t g_next_id_block = kIdBlock;
 
 // Spans outside tasks, by id only: one that ends on a foreign thread leaves no pointer behind.
 constexpr std::uint32_t kThreadDepth = 16;
 struct ThreadSpans {
-  std::uint64_t next_id;
+  std::uint64_t next_id;  // without the top bit
   std::uint64_t end_id;
+  std::uint64_t wire_id_low;  // of the block's first id
+  std::uint64_t wire_id_high;
+  const std::uint32_t* exceptions;  // in flight on this thread: the C++ runtime's own count
   std::uint32_t depth;
   std::uint64_t ids[kThreadDepth];  // the innermost last; deeper ones have the 16th as their parent
 
@@ -63,6 +68,12 @@ struct ThreadSpans {
   }
 };
 __thread ThreadSpans t_spans __attribute__((tls_model("initial-exec"))) = {};
+
+// What the C++ ABI says that a thread's exception globals begin with.
+struct ExceptionGlobals {
+  void* caught;
+  std::uint32_t uncaught;
+};
 
 std::uint64_t mix(std::uint64_t task) {
   task *= 0x9E37'79B9'7F4A'7C15;
@@ -88,48 +99,6 @@ Slot* find_slot(std::uint64_t task) {
   return slot;
 }
 
-Slot* claim_in(Bucket& bucket, std::uint64_t task) {
-  for (Slot& slot : bucket.slots) {
-    std::uint64_t none = 0;
-    // Acquire: what the slot's last tenant wrote is over (pairs with the release in leave_slot).
-    if (__atomic_compare_exchange_n(&slot.task, &none, task, false, __ATOMIC_ACQUIRE,
-                                    __ATOMIC_RELAXED)) {
-      __atomic_store_n(&slot.open, 1, __ATOMIC_RELAXED);
-      return &slot;
-    }
-  }
-  return nullptr;
-}
-
-// One more open span of the task. Two threads that open the first two of a task at once may take a
-// slot each: then each accounts for its own.
-Slot* enter_slot(std::uint64_t task) {
-  if (Slot* slot = find_slot(task)) {
-    std::uint64_t open = load(slot->open);
-    while (open != 0) {
-      if (__atomic_compare_exchange_n(&slot->open, &open, open + 1, true, __ATOMIC_RELAXED,
-                                      __ATOMIC_RELAXED)) {
-        return slot;
-      }
-    }
-  }
-  __atomic_store_n(&g_has_task_spans, true, __ATOMIC_RELAXED);
-  Bucket& first = first_bucket(task);
-  if (Slot* slot = claim_in(first, task)) return slot;
-  Slot* slot = claim_in(second_bucket(task), task);
-  if (slot != nullptr) __atomic_fetch_add(&first.overflows, 1, __ATOMIC_RELAXED);
-  return slot;
-}
-
-void leave_slot(Slot& slot) {
-  const std::uint64_t task = load(slot.task);
-  if (__atomic_fetch_sub(&slot.open, 1, __ATOMIC_RELAXED) != 1) return;
-  Bucket& first = first_bucket(task);
-  const bool is_first = &slot >= first.slots && &slot < first.slots + kSlots;
-  if (!is_first) __atomic_fetch_sub(&first.overflows, 1, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot.task, 0, __ATOMIC_RELEASE);
-}
-
 // Above the highest id that is listed.
 std::size_t top_of(const Slot& slot) {
   std::size_t top = kTaskDepth;
@@ -137,13 +106,8 @@ std::size_t top_of(const Slot& slot) {
   return top;
 }
 
-std::uint64_t innermost(const Slot& slot) {
-  const std::size_t top = top_of(slot);
-  return top == 0 ? 0 : load(slot.ids[top - 1]);
-}
-
-void list(Slot& slot, std::uint64_t id) {
-  for (std::size_t at = top_of(slot); at < kTaskDepth; ++at) {
+void list(Slot& slot, std::size_t at, std::uint64_t id) {
+  for (; at < kTaskDepth; ++at) {
     std::uint64_t none = 0;
     if (__atomic_compare_exchange_n(&slot.ids[at], &none, id, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED)) {
@@ -158,12 +122,87 @@ void unlist(Slot& slot, std::uint64_t id) {
   }
 }
 
+// For the task's first span. The poll, if any, is counted already: its time runs once that is
+// entered.
+Slot* claim_in(Bucket& bucket, std::uint64_t task, std::uint64_t id, runtime::Poll* poll) {
+  for (Slot& slot : bucket.slots) {
+    if (load(slot.task) != 0) continue;
+    std::uint64_t none = 0;
+    // Acquire: what the slot's last tenant wrote is over (pairs with the release in leave_slot).
+    if (!__atomic_compare_exchange_n(&slot.task, &none, kClaimed, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED)) {
+      continue;
+    }
+    __atomic_store_n(&slot.open, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot.ids[0], id, __ATOMIC_RELAXED);
+    if (poll != nullptr) {
+      poll->spans = &slot;
+      poll->spans_since_ns = 0;
+      __atomic_fetch_add(&slot.polls, 1, __ATOMIC_RELAXED);
+    }
+    // Release: who finds the task finds it filled.
+    __atomic_store_n(&slot.task, task, __ATOMIC_RELEASE);
+    return &slot;
+  }
+  return nullptr;
+}
+
+[[gnu::noinline]] Slot* claim(std::uint64_t task, std::uint64_t id, runtime::Poll* poll) {
+  __atomic_store_n(&g_has_task_spans, true, __ATOMIC_RELAXED);
+  Bucket& first = first_bucket(task);
+  if (Slot* slot = claim_in(first, task, id, poll)) return slot;
+  Slot* slot = claim_in(second_bucket(task), task, id, poll);
+  if (slot != nullptr) __atomic_fetch_add(&first.overflows, 1, __ATOMIC_RELAXED);
+  return slot;
+}
+
+// False: nobody's any more.
+bool leave_slot(Slot& slot) {
+  if (__atomic_fetch_sub(&slot.open, 1, __ATOMIC_RELAXED) != 1) return true;
+  Bucket& first = first_bucket(load(slot.task));
+  const bool is_first = &slot >= first.slots && &slot < first.slots + kSlots;
+  if (!is_first) __atomic_fetch_sub(&first.overflows, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot.task, 0, __ATOMIC_RELEASE);
+  return false;
+}
+
+// One more open span in a slot that was the task's just now. False: it isn't any more.
+bool join_slot(Slot& slot, std::uint64_t task) {
+  std::uint64_t open = load(slot.open);
+  do {
+    if (open == 0) return false;
+  } while (!__atomic_compare_exchange_n(&slot.open, &open, open + 1, true, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED));
+  // From here on nobody gives it away; it may have changed hands before.
+  if (load(slot.task) == task) return true;
+  leave_slot(slot);
+  return false;
+}
+
+// Opens the span in the task's slot; `around` is the innermost one there. Two threads that open the
+// first two of a task at once may take a slot each: then each accounts for its own.
+Slot* enter_slot(std::uint64_t task, std::uint64_t id, runtime::Poll* poll, std::uint64_t* around) {
+  Slot* slot = poll == nullptr ? nullptr : static_cast<Slot*>(poll->spans);
+  if (slot == nullptr || load(slot->task) != task) slot = find_slot(task);
+  if (slot != nullptr && join_slot(*slot, task)) {
+    const std::size_t top = top_of(*slot);
+    *around = top == 0 ? 0 : load(slot->ids[top - 1]);
+    list(*slot, top, id);
+    return slot;
+  }
+  *around = 0;
+  if (poll != nullptr && poll->spans != nullptr) poll = nullptr;  // counts elsewhere: entered later
+  return claim(task, id, poll);
+}
+
 Slot* slot_of(const SpanCore& span) { return static_cast<Slot*>(span.slot); }
 
 // This thread's recorded poll of the task, if it is in one.
 runtime::Poll* poll_of(std::uint64_t task) {
   runtime::Poll* poll = t_state.poll;
-  if (poll != nullptr) runtime::poll_confirm(*poll);  // a span is opened in it: it is a handler
+  if (poll == nullptr) return nullptr;
+  // A span is opened in it: it is a handler.
+  if (poll->state == runtime::Poll::State::kDeferred) runtime::poll_confirm(*poll);
   while (poll != nullptr && poll->state != runtime::Poll::State::kOpen) poll = poll->outer;
   return poll != nullptr && poll->task.id == task ? poll : nullptr;
 }
@@ -178,52 +217,73 @@ std::uint64_t since(std::uint64_t start_ns, std::uint64_t now) {
   return now > start_ns ? now - start_ns : 0;
 }
 
-std::uint64_t new_span_id() {
-  ThreadSpans& t = t_spans;
-  if (t.next_id == t.end_id) {
-    t.next_id = __atomic_fetch_add(&g_next_id_block, kIdBlock, __ATOMIC_RELAXED) + 1;
-    t.end_id = t.next_id + kIdBlock;
+EncodedVarint encode(std::uint64_t value) {
+  std::uint8_t bytes[16] = {};
+  EncodedVarint encoded{};
+  encoded.size = static_cast<std::size_t>(put_varint(bytes, value) - bytes);
+  __builtin_memcpy(&encoded.low, bytes, sizeof encoded.low);
+  __builtin_memcpy(&encoded.high, bytes + sizeof encoded.low, sizeof encoded.high);
+  return encoded;
+}
+
+[[gnu::cold, gnu::noinline]] void refill(ThreadSpans& t) {
+  t.next_id = __atomic_fetch_add(&g_next_id_block, kIdBlock, __ATOMIC_RELAXED);
+  t.end_id = t.next_id + kIdBlock;
+  const EncodedVarint first = encode(kTopBit | t.next_id);
+  t.wire_id_low = first.low;
+  t.wire_id_high = first.high;
+  t.exceptions = &reinterpret_cast<const ExceptionGlobals*>(abi::__cxa_get_globals())->uncaught;
+}
+
+[[gnu::cold, gnu::noinline]] void set_worker(std::uint32_t worker) {
+  t_span_worker.wire = encode(worker == runtime::kUnknownWorker ? kUnknownWorkerId : worker);
+  t_span_worker.worker = worker;
+}
+
+void refresh_worker() {
+  const Binding* binding = t_state.binding;
+  const std::uint32_t worker =
+      binding == nullptr ? runtime::kUnknownWorker : event_worker(binding->worker);
+  if (__builtin_expect(t_span_worker.worker != worker || t_span_worker.wire.size == 0, 0)) {
+    set_worker(worker);
   }
-  return kTopBit | t.next_id++;
 }
 
 }  // namespace
 
+constinit bool g_has_task_spans = false;
+__thread SpanWorker t_span_worker __attribute__((tls_model("initial-exec"))) = {};
+
 bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept {
-  span.task = runtime::polled_task();
+  ThreadSpans& t = t_spans;
+  if (__builtin_expect(t.next_id == t.end_id, 0)) refill(t);
+  refresh_worker();
+  const std::uint64_t id = kTopBit | t.next_id;
   std::uint64_t around = 0;
+  span.task = polled_task();
   span.slot = nullptr;
   if (span.task == 0) {
-    around = t_spans.innermost();
+    around = t.innermost();
+    t.push(id);
   } else {
-    Slot* slot = enter_slot(span.task);
-    if (slot == nullptr) {
-      count_loss(LossCause::kSpanTable);
+    span.slot = enter_slot(span.task, id, poll_of(span.task), &around);
+    if (span.slot == nullptr) {
+      count_loss(LossCause::kSpanTable, 2);  // its enter and its exit
       return false;
     }
-    around = innermost(*slot);
-    span.slot = slot;
   }
-  span.id = new_span_id();
-  if (span.task == 0) {
-    t_spans.push(span.id);
-  } else {
-    list(*slot_of(span), span.id);
-  }
+  span.id = id;
+  span.wire_id_low = t.wire_id_low | (t.next_id & 0x7F);
+  span.wire_id_high = t.wire_id_high;
+  ++t.next_id;
   span.parent_id = parent_id != 0 ? parent_id : around;
-  span.exceptions = std::uncaught_exceptions();
+  span.exceptions = *t.exceptions;
+  t_buffer.last_loss = LossCause::kCount;  // none since
   return true;
 }
 
-void span_entered(SpanCore& span, std::uint64_t now) noexcept {
-  span.entered_ns = now;
+void span_entered_in_task(SpanCore& span, std::uint64_t now) noexcept {
   Slot* slot = slot_of(span);
-  if (slot == nullptr) {
-    span.active_ns = 0;
-    span.running_since_ns = now;
-    span.polls = 1;
-    return;
-  }
   runtime::Poll* poll = poll_of(span.task);
   if (poll != nullptr && poll->spans != slot) {
     span_poll_end(*poll, now);
@@ -233,52 +293,49 @@ void span_entered(SpanCore& span, std::uint64_t now) noexcept {
   span.polls_before = load(slot->polls);
   if (poll == nullptr) return;
   // The poll will add its whole time; what lay before now isn't the span's.
+  if (poll->spans_since_ns == 0) poll->spans_since_ns = now;
   span.active_before_ns += since(poll->spans_since_ns, now);
   --span.polls_before;
 }
 
+void span_not_entered(SpanCore& span) noexcept {
+  runtime::Poll* poll = span.task == 0 ? nullptr : poll_of(span.task);
+  span_unlink(span);
+  if (poll != nullptr && poll->spans_since_ns == 0) poll->spans_since_ns = now_ns();
+  span.id = 0;
+  const LossCause cause = t_buffer.last_loss;
+  if (cause != LossCause::kCount) count_loss(cause);  // else it was shed, or recording went off
+}
+
 bool span_unlink(SpanCore& span) noexcept {
-  bool is_running = true;
+  refresh_worker();
+  ThreadSpans& t = t_spans;
+  if (__builtin_expect(t.exceptions == nullptr, 0)) refill(t);  // begun on another thread
+  const bool is_unwinding = *t.exceptions > span.exceptions;
   if (span.task == 0) {
-    t_spans.remove(span.id);
-  } else if (Slot* slot = slot_of(span)) {
-    is_running = runtime::polled_task() == span.task;
-    const runtime::Poll* poll = poll_of(span.task);
-    span.running_since_ns = poll != nullptr && poll->spans == slot ? poll->spans_since_ns : 0;
-    span.active_ns = static_cast<std::int64_t>(load(slot->active_ns) - span.active_before_ns);
-    span.polls = load(slot->polls) - span.polls_before;
-    unlist(*slot, span.id);
-    leave_slot(*slot);
-    span.slot = nullptr;
+    t.remove(span.id);
+    return !is_unwinding;
   }
-  return is_running && std::uncaught_exceptions() <= span.exceptions;
-}
-
-SpanTimes span_times(const SpanCore& span, std::uint64_t now, bool completed) noexcept {
-  const std::uint64_t elapsed = since(span.entered_ns, now);
-  std::int64_t active = span.active_ns;
-  if (span.running_since_ns != 0) {
-    active += static_cast<std::int64_t>(since(span.running_since_ns, now));
-  }
-  // Short where another thread hasn't ended its poll of the task yet; long where two polls of the
-  // task ran at a time.
-  const std::uint64_t kept = active < 0 ? 0 : static_cast<std::uint64_t>(active);
-  const std::uint64_t active_ns = kept < elapsed ? kept : elapsed;
-  return {active_ns, elapsed - active_ns, span.polls, completed};
-}
-
-SpanHead span_head(const SpanCore& span) noexcept {
-  const runtime::WorkerId worker = runtime::current_worker();
-  SpanHead head{worker == runtime::kUnknownWorker ? kUnknownWorkerId : worker, span.id, {}};
-  if (span.parent_id != 0) head.parent_span_id = span.parent_id;
-  return head;
+  Slot& slot = *slot_of(span);
+  runtime::Poll* poll = poll_of(span.task);
+  if (poll != nullptr && poll->spans != &slot) poll = nullptr;
+  span.running_since_ns = poll != nullptr ? poll->spans_since_ns : 0;
+  span.active_ns = static_cast<std::int64_t>(load(slot.active_ns) - span.active_before_ns);
+  span.polls = load(slot.polls) - span.polls_before;
+  unlist(slot, span.id);
+  // Where it was the last one, the poll counts for nobody any more.
+  if (!leave_slot(slot) && poll != nullptr) poll->spans = nullptr;
+  span.slot = nullptr;
+  return polled_task() == span.task && !is_unwinding;
 }
 
 std::uint64_t span_current() noexcept {
-  const std::uint64_t task = runtime::polled_task();
+  const std::uint64_t task = polled_task();
   if (task == 0) return t_spans.innermost();
   const Slot* slot = find_slot(task);
-  return slot == nullptr ? 0 : innermost(*slot);
+  if (slot == nullptr) return 0;
+  const std::size_t top = top_of(*slot);
+  return top == 0 ? 0 : load(slot->ids[top - 1]);
 }
 
 void span_poll_start(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept {
@@ -290,9 +347,11 @@ void span_poll_start(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept {
 
 void span_poll_end(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept {
   if (poll.spans == nullptr) return;
-  const std::uint64_t now = stamp_ns != 0 ? stamp_ns : now_ns();
   auto& slot = *static_cast<Slot*>(poll.spans);
   poll.spans = nullptr;
+  // The task's spans may all have ended on another thread, and the slot be another task's.
+  if (load(slot.task) != poll.task.id || poll.spans_since_ns == 0) return;
+  const std::uint64_t now = stamp_ns != 0 ? stamp_ns : now_ns();
   __atomic_fetch_add(&slot.active_ns, since(poll.spans_since_ns, now), __ATOMIC_RELAXED);
 }
 

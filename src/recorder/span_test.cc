@@ -257,8 +257,57 @@ TEST(Span, IsHeldByManyTasksAtATime) {
   EXPECT_LT(lost, kTasks / 100) << "the table holds them";
   spans.clear();
   const Trace trace = recorder.read();
-  EXPECT_EQ(trace.count(enter_name<Outer>()) + trace.lost("span_table"), kTasks);
+  EXPECT_EQ(2 * trace.count(enter_name<Outer>()) + trace.lost("span_table"), 2 * kTasks);
   EXPECT_EQ(trace.count(exit_name<Outer>()), trace.count(enter_name<Outer>()));
+}
+
+TEST(Span, ThatCouldNotBeEnteredIsTwoLosses) {
+  RecorderOptions options = RecorderOptions::memory(kTestBudget);
+  options.arena_bytes = std::uint64_t{1} << 20;
+  SteppedRecorder recorder(options, false);
+  std::uint64_t emitted = 0;
+  const auto make_spans = [&](int count) {
+    for (; count > 0; --count, emitted += 2) const span<Request> request({1, "a"});
+  };
+  while (recorder->status().events_dropped == 0) make_spans(10);
+  make_spans(1000);
+  const Trace trace = recorder.read();
+  EXPECT_EQ(trace.count(enter_name<Request>()) + trace.count(exit_name<Request>()) +
+                recorder->status().events_dropped,
+            emitted);
+}
+
+TEST(Span, IsNotChargedForAPollOfATaskThatHadItsPlaceBefore) {
+  SteppedRecorder recorder;
+  std::uint64_t poll_began_ns = 0;
+  std::vector<std::unique_ptr<span<Outer>>> spans;
+  {
+    const PolledAs polled(runtime::new_task_id());
+    poll_began_ns = now_ns();
+    {
+      const span<Request> gone({1, "a"});
+    }
+    std::thread([&] {  // takes every place of the table
+      for (int i = 0; i < 60'000; ++i) {
+        const PolledAs other(runtime::new_task_id());
+        spans.push_back(std::make_unique<span<Outer>>());
+        if (i % 1000 == 0) recorder.step();
+      }
+    })
+        .join();
+  }
+  const std::uint64_t poll_ns = now_ns() - poll_began_ns;
+  recorder.step();
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    spans[i].reset();
+    if (i % 1000 == 0) recorder.step();
+  }
+  const Trace trace = recorder.read();
+  const auto active = trace.numbers(exit_name<Outer>(), "active_ns");
+  ASSERT_GT(active.size(), 40'000U);
+  std::size_t whole_polls = 0;
+  for (const std::uint64_t ns : active) whole_polls += ns >= poll_ns / 2;
+  EXPECT_EQ(whole_polls, 0U);
 }
 
 TEST(Span, IsInertWhileNothingIsRecorded) {

@@ -32,7 +32,7 @@ constinit ChunkTables g_empty_tables{};
 
 constinit std::uint32_t g_last_epoch = 0;
 constinit std::uint32_t g_epoch_bits = 0;  // of every epoch that is opened
-constinit std::uint32_t g_last_type = 0;
+constinit std::uint32_t g_last_type = kFixedTypeIds;
 constinit std::uint32_t g_last_symbol = 0;
 
 // A sequence lock over the clock line: odd while it is being written.
@@ -75,6 +75,7 @@ void forget_chunk(ThreadBuffer& buffer) noexcept {
   buffer.begin = nullptr;
   buffer.control = nullptr;
   buffer.tables = &g_empty_tables;
+  buffer.poll_events_end = nullptr;
 }
 
 // The round of key destructors in which the chunk goes back. Others may record in each of them; the
@@ -121,6 +122,7 @@ void take_clock(ThreadBuffer& buffer) noexcept {
     }
   }
   buffer.clock = line;
+  if (line.mult == 0) buffer.poll_events_end = nullptr;  // the short way reads the counter
 }
 
 bool next_chunk(ThreadBuffer& buffer) noexcept {
@@ -227,8 +229,9 @@ ClockLine current_clock() noexcept {
 }
 
 std::uint64_t now_ns() noexcept {
-  if (t_buffer.clock.mult != 0) return line_at(t_buffer.clock, read_ticks());
-  return now_on(current_clock());
+  // Busy: this may be a signal handler, in the middle of a change of the thread's line.
+  const bool has_line = t_buffer.clock.mult != 0 && t_buffer.ready_epoch != kBusyEpoch;
+  return has_line ? thread_now_ns() : now_on(current_clock());
 }
 
 void leave_chunk(ThreadBuffer& buffer) noexcept {
@@ -317,12 +320,8 @@ bool thread_reserve(ThreadBuffer& buffer, EventType& type, std::size_t need) noe
   }
 }
 
-std::uint8_t* thread_reset_base(ThreadBuffer&, std::uint8_t* at, std::uint64_t ns) noexcept {
-  *at = 0x05;
-  return put_raw(at + 1, ns);
-}
-
 void count_loss(LossCause cause, std::uint64_t count) noexcept {
+  t_buffer.last_loss = cause;
   const ArenaHold hold(this_tid());
   if (hold.get() == nullptr) return;
   const std::uint64_t now = now_ns();

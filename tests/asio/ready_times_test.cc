@@ -1,6 +1,7 @@
 // When work became ready: timers by their expiry, sockets by the reactor's report, cancelled ones
 // by the cancel, and nothing where it isn't known.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <thread>
 
@@ -191,6 +192,50 @@ TEST(AsioReadyTimes, ADescriptorThatIsReusedStartsAnew) {
   EXPECT_GE(wakes[0].timestamp_ns, started_ns[0]);
   EXPECT_LE(wakes[0].timestamp_ns, started_ns[1]);
   EXPECT_GE(wakes[1].timestamp_ns, started_ns[1]);
+}
+
+TEST(AsioReadyTimes, WorkThatRunsAtOnceInsideItsTasksPollIsNoWake) {
+  bool has_run = false;
+  const Trace trace = record([&] {
+    net::io_context io;
+    const auto strand = net::make_strand(io);
+    asio::co_spawn(io, "caller", [&]() -> net::awaitable<void> {
+      net::dispatch(strand, [&] { has_run = true; });  // the strand is free
+      EXPECT_TRUE(has_run);
+      net::steady_timer timer(io, 1ms);
+      co_await timer.async_wait(net::use_awaitable);
+    });
+    io.run();
+  });
+  const std::uint64_t caller = trace.task_named("caller");
+  const std::vector<Poll> polls = trace.polls_of(caller);
+  ASSERT_EQ(polls.size(), 2u);
+  std::vector<Event> wakes = trace.wakes_of(caller);
+  std::erase_if(wakes, [&](const Event& wake) { return wake.timestamp_ns < polls[0].start_ns; });
+  ASSERT_EQ(wakes.size(), 1u) << "the second poll answers the timer alone";
+  EXPECT_GE(wakes[0].timestamp_ns, polls[0].end_ns);
+}
+
+TEST(AsioReadyTimes, WorkOfATaskThatWaitsBehindItsOwnCountsFromThatPollsEnd) {
+  const Trace trace = record([&] {
+    net::io_context io;
+    const asio::task task("twice");
+    {
+      const asio::task_scope scope(task);
+      for (int i = 0; i < 3; ++i) net::post(io, [] { spin_for_ns(100'000); });
+    }
+    io.run();
+  });
+  const std::uint64_t task = trace.task_named("twice");
+  const std::vector<Poll> polls = trace.polls_of(task);
+  ASSERT_EQ(polls.size(), 3u);
+  const std::vector<Event> wakes = trace.wakes_of(task);
+  for (std::size_t i = 1; i < polls.size(); ++i) {
+    const auto answered = std::count_if(wakes.begin(), wakes.end(), [&](const Event& wake) {
+      return wake.timestamp_ns > polls[i - 1].start_ns && wake.timestamp_ns < polls[i - 1].end_ns;
+    });
+    EXPECT_EQ(answered, 1) << "a wake inside poll " << i - 1 << " counts from its end";
+  }
 }
 
 TEST(AsioReadyTimes, AResolversAnswerHasNoKnownReadyTime) {

@@ -13,6 +13,17 @@ namespace dial9::internal {
 DIAL9_EVENT(PollStartEvent, (std::uint64_t, worker_id), (std::uint8_t, local_queue),
             (std::uint64_t, task_id), (interned, spawn_loc));
 DIAL9_EVENT(PollEndEvent, (std::uint64_t, worker_id));
+DIAL9_EVENT(WakeEventEvent, (std::uint64_t, waker_task_id), (std::uint64_t, woken_task_id),
+            (std::uint8_t, target_worker));
+// Fixed, so that one look at a chunk's table tells whether it has all three of them
+// (src/recorder/poll_events.h).
+template <>
+inline constexpr std::uint32_t kFixedTypeId<PollStartEvent> = 1;
+template <>
+inline constexpr std::uint32_t kFixedTypeId<PollEndEvent> = 2;
+template <>
+inline constexpr std::uint32_t kFixedTypeId<WakeEventEvent> = 3;
+
 DIAL9_EVENT(WorkerParkEvent, (std::uint64_t, worker_id), (std::uint8_t, local_queue),
             (std::uint64_t, cpu_time_ns), (std::uint32_t, tid));
 DIAL9_EVENT(WorkerUnparkEvent, (std::uint64_t, worker_id), (std::uint8_t, local_queue),
@@ -20,8 +31,6 @@ DIAL9_EVENT(WorkerUnparkEvent, (std::uint64_t, worker_id), (std::uint8_t, local_
             (std::uint32_t, tid));
 DIAL9_EVENT(TaskSpawnEvent, (std::uint64_t, task_id), (interned, spawn_loc), (bool, instrumented));
 DIAL9_EVENT(TaskTerminateEvent, (std::uint64_t, task_id));
-DIAL9_EVENT(WakeEventEvent, (std::uint64_t, waker_task_id), (std::uint64_t, woken_task_id),
-            (std::uint8_t, target_worker));
 DIAL9_EVENT(TaskDumpEvent, (std::uint64_t, task_id), (::dial9::callchain, callchain));
 DIAL9_EVENT(RuntimeMetricsEvent, (interned, runtime_name), (std::uint32_t, global_queue_depth),
             (std::uint32_t, alive_tasks));

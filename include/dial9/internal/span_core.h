@@ -21,28 +21,54 @@ namespace dial9::internal {
 void span_poll_start(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept;
 void span_poll_end(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept;
 
+// A number whose wire bytes were made beforehand: at most 16, all of which are stored; what follows
+// overwrites the rest.
+struct EncodedVarint {
+  std::uint64_t low;
+  std::uint64_t high;
+  std::size_t size;
+};
+template <>
+struct FieldTraits<EncodedVarint, false> : FixedField<kWireVarint, 16> {
+  static std::uint8_t* put(std::uint8_t* p, const EncodedVarint& v, std::uint32_t) noexcept {
+    put_raw(put_raw(p, v.low), v.high);
+    return p + v.size;
+  }
+};
+inline constexpr std::size_t kSpanIdBytes = 10;  // on the wire: the top bit of an id is set
+
 // One open span; lies in the span object. Touched by the calls below only, by the code that owns
 // it.
 struct SpanCore {
   std::uint64_t id = 0;  // 0: not recorded, and nothing below is set
   // From span_link() on:
   std::uint64_t parent_id;  // 0: none
-  std::uint64_t task;       // 0: belongs to the thread
+  std::uint64_t task;       // 0: belongs to the thread, and what follows its entry isn't set
   void* slot;               // the task's, while it is open
-  int exceptions;           // in flight at its begin
+  std::uint64_t wire_id_low;
+  std::uint64_t wire_id_high;
+  std::uint32_t exceptions;  // in flight at its begin
   // From span_entered() on:
   std::uint64_t entered_ns;
   std::uint64_t active_before_ns;  // the slot's sums as it began
   std::uint64_t polls_before;
-  // Of a thread from span_entered(), of a task from span_unlink() on:
+  // From span_unlink() on:
   std::int64_t active_ns;          // without the poll that runs; below 0 where that began before
   std::uint64_t running_since_ns;  // of that poll; 0: suspended
   std::uint64_t polls;
 };
 
+// The worker that this thread is, as the events of its spans have it; span_link() and span_unlink()
+// bring it up to date.
+struct SpanWorker {
+  EncodedVarint wire;
+  std::uint32_t worker;
+};
+extern __thread SpanWorker t_span_worker __attribute__((tls_model("initial-exec")));
+
 // The fields that both events of a span begin with.
 struct SpanHead {
-  DIAL9_PP_MEMBERS(SpanHead, (std::uint64_t, worker_id), (std::uint64_t, span_id),
+  DIAL9_PP_MEMBERS(SpanHead, (EncodedVarint, worker_id), (EncodedVarint, span_id),
                    (::dial9::optional<std::uint64_t>, parent_span_id))
 };
 struct SpanName {
@@ -88,14 +114,37 @@ struct JoinedEvent {
 // Gives the span its id and its parent (`parent_id` 0: the innermost open span of the task or
 // thread) and links it. False: no room in the table of tasks with open spans; counted as a loss.
 bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept;
+void span_entered_in_task(SpanCore& span, std::uint64_t now_ns) noexcept;
 // The enter event was recorded at `now_ns`: time runs.
-void span_entered(SpanCore& span, std::uint64_t now_ns) noexcept;
+inline void span_entered(SpanCore& span, std::uint64_t now_ns) noexcept {
+  span.entered_ns = now_ns;
+  if (span.task != 0) span_entered_in_task(span, now_ns);
+}
+// The enter event was dropped: there will be no exit either, which is a loss of the same cause.
+[[gnu::cold, gnu::noinline]] void span_not_entered(SpanCore& span) noexcept;
 // Takes the span out of its chain. True if it ends in the course of its work: its task or thread is
 // running it, and no exception has come up since its begin.
 bool span_unlink(SpanCore& span) noexcept;
 // The times up to `now_ns`, after span_unlink().
-SpanTimes span_times(const SpanCore& span, std::uint64_t now_ns, bool completed) noexcept;
-SpanHead span_head(const SpanCore& span) noexcept;
+inline SpanTimes span_times(const SpanCore& span, std::uint64_t now_ns, bool completed) noexcept {
+  const std::uint64_t elapsed = now_ns > span.entered_ns ? now_ns - span.entered_ns : 0;
+  if (span.task == 0) return {elapsed, 0, 1, completed};
+  std::int64_t active = span.active_ns;
+  if (span.running_since_ns != 0 && now_ns > span.running_since_ns) {
+    active += static_cast<std::int64_t>(now_ns - span.running_since_ns);
+  }
+  // Short where another thread hasn't ended its poll of the task yet; long where two polls of the
+  // task ran at a time.
+  const std::uint64_t kept = active < 0 ? 0 : static_cast<std::uint64_t>(active);
+  const std::uint64_t active_ns = kept < elapsed ? kept : elapsed;
+  return {active_ns, elapsed - active_ns, span.polls, completed};
+}
+// After span_link() or span_unlink() on this thread.
+inline SpanHead span_head(const SpanCore& span) noexcept {
+  SpanHead head{t_span_worker.wire, {span.wire_id_low, span.wire_id_high, kSpanIdBytes}, {}};
+  if (span.parent_id != 0) head.parent_span_id = span.parent_id;
+  return head;
+}
 // The innermost open span of the running task, or of the thread outside tasks; 0: none.
 std::uint64_t span_current() noexcept;
 

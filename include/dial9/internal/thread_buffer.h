@@ -101,11 +101,14 @@ struct ThreadBuffer {
   std::uint64_t base_ns;
   ChunkControl* control;
   ChunkTables* tables;
-  std::uint64_t reserved;
+  // Where the cursor must be below for the short way of the events of polls and wakes
+  // (src/recorder/poll_events.h); null: the chunk lacks what it needs.
+  std::uint8_t* poll_events_end;
   ClockLine clock;
   std::uint32_t tid;
   std::uint32_t is_exiting;    // has given its chunk back at the thread's end already
   std::uint32_t arena_serial;  // of the chunk's arena
+  LossCause last_loss;         // of this thread; kCount: none since the last span_link()
 };
 static_assert(offsetof(ThreadBuffer, clock) == 64);
 
@@ -142,11 +145,6 @@ inline void signal_fence() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 [[gnu::cold, gnu::noinline]] bool thread_reserve(ThreadBuffer& buffer, EventType& type,
                                                  std::size_t need) noexcept;
 
-// Writes a timestamp reset frame (room for it is part of every reservation); returns the new
-// cursor.
-[[gnu::cold, gnu::noinline]] std::uint8_t* thread_reset_base(ThreadBuffer& buffer, std::uint8_t* at,
-                                                             std::uint64_t ns) noexcept;
-
 // Makes everything up to the cursor visible to readers, as one more event.
 inline void thread_publish(ThreadBuffer& buffer) noexcept {
   const std::uint64_t word = std::uint64_t{++buffer.event_count} << 32 |
@@ -159,5 +157,17 @@ inline void thread_publish(ThreadBuffer& buffer) noexcept {
 
 // CLOCK_MONOTONIC ns by the recorder's clock, on any thread, recording or not.
 std::uint64_t now_ns() noexcept;
+// The same without a call on a thread that has recorded. Not from signal handlers. One that records
+// meanwhile may give the thread a new clock line: then it is read again.
+inline std::uint64_t thread_now_ns() noexcept {
+  for (;;) {
+    const ClockLine line = t_buffer.clock;
+    if (__builtin_expect(line.mult == 0, 0)) return now_ns();
+    signal_fence();
+    const std::uint64_t ns = line_at(line, read_ticks());
+    signal_fence();
+    if (__builtin_expect(t_buffer.clock.ns_base == line.ns_base, 1)) return ns;
+  }
+}
 
 }  // namespace dial9::internal

@@ -18,12 +18,18 @@ inline constexpr std::uint64_t kMaxDeltaNs = 0xFF'FFFF;
 inline constexpr std::size_t kEventHeadBytes = 6;  // tag, u16 type id, u24 delta
 inline constexpr std::size_t kResetBytes = 9;
 
+// The wire id of an event type that has one from the start (runtime_events.h); 0: given at its
+// first use.
+template <class E>
+inline constexpr std::uint32_t kFixedTypeId = 0;
+inline constexpr std::uint32_t kFixedTypeIds = 3;  // how many there are, from 1
+
 // Hidden: one in each shared object. Else two copies of the library in a process would share the
 // id, which each gives from a counter of its own.
 template <class E>
 struct [[gnu::visibility("hidden")]] EventTypeOf {
   static constexpr std::size_t kFields = sizeof(E::dial9_fields) / sizeof(E::dial9_fields[0]) - 1;
-  static inline EventType type{E::dial9_name(), E::dial9_fields, kFields, 0};
+  static inline EventType type{E::dial9_name(), E::dial9_fields, kFields, kFixedTypeId<E>};
 };
 
 // The task that an event of the runtime is about, for the decision to shed it; 0: none.
@@ -109,6 +115,20 @@ template <class E, std::size_t Fields>
   return true;
 }
 
+// Writes an event's head at `at`, behind a reset frame where the stamp needs one, and the two bytes
+// `next` behind it, since the head is stored as one word. Returns what follows the head.
+inline std::uint8_t* put_event_head(ThreadBuffer& buffer, std::uint8_t* at, std::uint32_t type_id,
+                                    std::uint64_t ns, std::uint64_t next) noexcept {
+  std::uint64_t delta = ns - buffer.base_ns;
+  if (__builtin_expect(delta > kMaxDeltaNs, 0)) {
+    *at = 0x05;  // a timestamp reset; room for it is part of every reservation
+    at = put_raw(at + 1, ns);
+    delta = 0;
+  }
+  put_raw(at, std::uint64_t{0x02} | std::uint64_t{type_id} << 8 | delta << 24 | next << 48);
+  return at + kEventHeadBytes;
+}
+
 // Returns the stamp, 0 if dropped. `epoch` is not 0.
 template <bool kHasStamp, class E>
 inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
@@ -125,21 +145,16 @@ inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
   MeasureFields<EventTypeOf<E>::kFields> measured(buffer);
   std::uint64_t ns = 0;
   event.dial9_visit(measured);
-  const std::uint32_t id = __atomic_load_n(&type.id, __ATOMIC_RELAXED);
+  const std::uint32_t id =
+      kFixedTypeId<E> != 0 ? kFixedTypeId<E> : __atomic_load_n(&type.id, __ATOMIC_RELAXED);
   // A thread without a chunk has no room and empty tables.
   const bool is_ready = static_cast<std::size_t>(buffer.end - buffer.cursor) >= measured.need &&
                         (buffer.tables->schemas[id / 64] >> (id % 64) & 1) != 0 &&
                         measured.all_known;
   if (__builtin_expect(is_ready, 1) || prepare_event(buffer, event, measured)) {
-    std::uint8_t* at = buffer.cursor;
     ns = kHasStamp && stamp != 0 ? stamp : now_on(buffer.clock);
-    std::uint64_t delta = ns - buffer.base_ns;
-    if (__builtin_expect(delta > kMaxDeltaNs, 0)) {
-      at = thread_reset_base(buffer, at, ns);
-      delta = 0;
-    }
-    put_raw(at, std::uint64_t{0x02} | std::uint64_t{type.id} << 8 | delta << 24);
-    PutFields put{at + kEventHeadBytes, measured.ids};
+    const std::uint32_t given_id = kFixedTypeId<E> != 0 ? kFixedTypeId<E> : type.id;
+    PutFields put{put_event_head(buffer, buffer.cursor, given_id, ns, 0), measured.ids};
     event.dial9_visit(put);
     buffer.base_ns = ns;
     buffer.cursor = put.at;

@@ -1,0 +1,130 @@
+// The inline halves of the seam, for the seam itself and for hooks that run at every handler: the
+// ordinary case without a call. Strongest property: what isn't ordinary (no recording, a poll
+// around, a parked or unbound thread, open spans) is left to the calls of dial9/runtime.h, which do
+// the same.
+// Spec: docs/spec/events_ours.md, "The seam's state".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dial9/internal/span_core.h"
+#include "recorder/poll_events.h"
+#include "recorder/runtime_state.h"
+
+namespace dial9::internal {
+
+// Ever: a task had an open span. Programs without spans stop here.
+extern constinit bool g_has_task_spans;
+
+[[gnu::always_inline]] inline void enter_poll(ThreadState& t, runtime::Poll& poll,
+                                              runtime::RuntimeId runtime,
+                                              const runtime::TaskRef& task) noexcept {
+  poll.task = task;
+  poll.before = t_task;
+  poll.outer = t.poll;
+  poll.runtime = runtime;
+  poll.spans = nullptr;
+  t_task = task;
+  t.poll = &poll;
+}
+
+// The events are written: notes the poll, and accounts for the task's open spans.
+inline void poll_started(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept {
+  t_state.last_poll_task = poll.task.id;
+  t_state.last_poll_start_ns = stamp_ns;
+  if (__builtin_expect(__atomic_load_n(&g_has_task_spans, __ATOMIC_RELAXED), 0)) {
+    span_poll_start(poll, stamp_ns);
+  }
+}
+inline void poll_ended(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept {
+  if (__builtin_expect(poll.spans != nullptr, 0)) span_poll_end(poll, stamp_ns);
+}
+
+inline runtime::Place& place_of(const runtime::TaskRef& task) noexcept {
+  return task.place == nullptr ? g_no_place : *task.place;
+}
+
+// A wake of the task for work that is ready since `ready_ns` and begins now is consumed already if
+// the thread has begun a poll of the task since (docs/spec/events.md, "Ready-time rules"): other
+// work of the task came first. This work waits since that poll's end.
+inline bool is_wake_consumed(runtime::TaskId task, std::uint64_t ready_ns) noexcept {
+  const ThreadState& t = t_state;
+  return __builtin_expect(ready_ns < t.last_poll_start_ns, 0) && t.last_poll_task == task;
+}
+// The stamp that says so: just inside that poll.
+inline std::uint64_t wake_stamp(runtime::TaskId task, std::uint64_t ready_ns) noexcept {
+  return is_wake_consumed(task, ready_ns) ? t_state.last_poll_start_ns + 1 : ready_ns;
+}
+
+// queue_popped() and poll_start() in the ordinary case: recording, outside polls, on a thread whose
+// last work was for the same runtime. False: nothing is done. Calls nothing before its end, so that
+// a hook that leaves the rest to a tail call saves no register.
+[[gnu::always_inline]] inline bool start_popped_poll(runtime::Poll& poll,
+                                                     runtime::RuntimeId runtime,
+                                                     const runtime::TaskRef& task) noexcept {
+  ThreadState& t = t_state;
+  ThreadBuffer& buffer = t_buffer;
+  Binding* binding = t.binding;
+  const std::uint32_t epoch = recording_epoch();
+  if (__builtin_expect(epoch == 0 || t.poll != nullptr || t.is_parked || binding == nullptr ||
+                           binding->runtime != runtime || binding->worker >= kShortWorkers ||
+                           task.place == nullptr || !begin_poll_start(buffer, epoch, *task.place),
+                       0)) {
+    return false;
+  }
+  const std::uint64_t stamp =
+      finish_poll_start(buffer, epoch, binding->worker, task.id, *task.place);
+  count_up(binding->counters.popped);
+  enter_poll(t, poll, runtime, task);
+  poll.worker = binding->worker;
+  poll.state = runtime::Poll::State::kOpen;
+  poll.start_ns = stamp;
+  poll_started(poll, stamp);
+  return true;
+}
+
+// poll_end() in the ordinary case: an open poll with none around. False: nothing is done.
+[[gnu::always_inline]] inline bool end_plain_poll(runtime::Poll& poll) noexcept {
+  ThreadBuffer& buffer = t_buffer;
+  const std::uint32_t epoch = recording_epoch();
+  if (__builtin_expect(poll.state != runtime::Poll::State::kOpen || poll.outer != nullptr ||
+                           poll.worker >= kShortWorkers || !begin_poll_event(buffer, epoch),
+                       0)) {
+    return false;
+  }
+  const std::uint64_t stamp = finish_poll_end(buffer, epoch, poll.worker);
+  t_task = poll.before;
+  t_state.poll = nullptr;
+  poll_ended(poll, stamp);
+  return true;
+}
+
+inline runtime::TaskId polled_task() noexcept {
+  return t_state.poll == nullptr ? 0 : t_state.poll->task.id;
+}
+
+// When work that the thread queues now is ready: 0, which is now; but the next poll of the task
+// whose poll it is in counts from the end of that one, so the last stamp does.
+inline std::uint64_t queued_ns(const runtime::Poll* poll, runtime::TaskId woken) noexcept {
+  if (poll == nullptr || poll->task.id != woken || poll->state != runtime::Poll::State::kOpen) {
+    return 0;
+  }
+  return (t_buffer.base_ns > poll->start_ns ? t_buffer.base_ns : poll->start_ns) + 1;
+}
+
+// work_queued() in the ordinary case; returns its stamp. 0: nothing is done.
+[[gnu::always_inline]] inline std::uint64_t try_queue_work(runtime::RuntimeId runtime,
+                                                           runtime::TaskId woken) noexcept {
+  const ThreadState& t = t_state;
+  ThreadBuffer& buffer = t_buffer;
+  Binding* binding = t.counting;
+  const std::uint32_t epoch = recording_epoch();
+  if (__builtin_expect(
+          binding == nullptr || binding->runtime != runtime || !begin_poll_event(buffer, epoch),
+          0)) {
+    return 0;
+  }
+  count_up(binding->counters.pushed);
+  return finish_wake(buffer, epoch, polled_task(), woken, queued_ns(t.poll, woken));
+}
+
+}  // namespace dial9::internal
