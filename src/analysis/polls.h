@@ -1,8 +1,8 @@
 // Questions about polls: how long they take, by place, and against the program's own distribution.
 // Only complete polls count (both ends recorded): open work at a cut isn't a finished long handler.
 // Counts, sums and distributions are of the polls that are in the trace; the estimates weigh each
-// by how many it stands for. Spec: docs/spec/findings.md, "long-poll". SPDX-License-Identifier:
-// Apache-2.0
+// by how many it stands for. Spec: docs/spec/findings.md, "long-poll".
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

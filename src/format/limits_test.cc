@@ -77,7 +77,7 @@ TEST(DecodeLimits, AFrameOverTheLimitEndsTheDecodeAtItsStartWhateverTheChunks) {
 
 TEST(DecodeLimits, ACountThatPromisesMoreThanTheLimitIsNotWaitedFor) {
   const DecodeLimits limits{.frame_bytes = 1000};
-  Bytes bytes = hex(std::string(kHeader) + " 03 ff ff ff ff");  // 4 Gi strings
+  Bytes bytes = hex(std::string(kHeader).append(" 03 ff ff ff ff"));  // 4 Gi strings
   bytes.resize(bytes.size() + 2000);
   const Ended ended = decode_within(bytes, limits, 1);
   EXPECT_EQ(static_cast<int>(ended.code), static_cast<int>(ErrorCode::kLimit)) << ended.message;
