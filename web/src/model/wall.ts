@@ -1,5 +1,5 @@
-// Monotonic ns to wall time by the trace's anchors: the last anchor before a moment counts, and the
-// first one before that. Durations never pass through here, so a clock step can't change one.
+// Monotonic ns to wall time by the trace's anchors: the nearest anchor counts, as in the engine, so
+// that page and command line agree after a clock step too. Durations never pass through here.
 // SPDX-License-Identifier: Apache-2.0
 import type { Anchor } from '../protocol/types';
 
@@ -20,23 +20,35 @@ export class WallClock {
   /** ns since 1970 of a moment, or null in a trace without anchors. */
   epoch(atNs: number): bigint | null {
     if (!this.isKnown) return null;
-    let low = 0;
-    let high = this.at.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if ((this.at[middle] ?? 0) <= atNs) low = middle;
-      else high = middle - 1;
-    }
-    return (this.realtime[low] ?? 0n) + BigInt(Math.round(atNs - (this.at[low] ?? 0)));
+    const nearest = this.nearest(atNs);
+    return (this.realtime[nearest] ?? 0n) + BigInt(Math.round(atNs - (this.at[nearest] ?? 0)));
   }
 
-  /** The moment of a wall time, by the last anchor whose own wall time isn't later. */
+  /** The moment of a wall time; of the several that a clock step can make, the one nearest its anchor. */
   moment(epochNs: bigint): number | null {
     if (!this.isKnown) return null;
     let best = 0;
+    let bestDistance = Infinity;
     for (let i = 0; i < this.realtime.length; i += 1) {
-      if ((this.realtime[i] ?? 0n) <= epochNs) best = i;
+      const distance = Number(epochNs - (this.realtime[i] ?? 0n));
+      if (Math.abs(distance) < Math.abs(bestDistance)) {
+        best = i;
+        bestDistance = distance;
+      }
     }
-    return (this.at[best] ?? 0) + Number(epochNs - (this.realtime[best] ?? 0n));
+    return (this.at[best] ?? 0) + bestDistance;
+  }
+
+  // Of two at the same distance, the later one.
+  private nearest(atNs: number): number {
+    let low = 0;
+    let high = this.at.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const between = ((this.at[middle] ?? 0) + (this.at[middle + 1] ?? 0)) / 2;
+      if (between <= atNs) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 }
