@@ -18,7 +18,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,11 +49,20 @@ void record_on(std::uint64_t thread, Counters* counters, const std::atomic<bool>
   }
 }
 
-// Up to a bound: where the limit isn't one, the machine shall not pay for it.
+bool is_in_memory_group() {
+  std::ifstream groups("/proc/self/cgroup");
+  const std::string text(std::istreambuf_iterator<char>(groups), {});
+  return text.contains("dial9-survival-");
+}
+
+// Begins when the parent has put the limit on. Up to a bound: where the limit isn't one, the
+// machine shall not pay for it. The stores are volatile, since a compiler may leave out memory that
+// nobody reads.
 [[noreturn]] void end_by_oom() {
+  for (int tries = 0; tries < 100'000 && !is_in_memory_group(); ++tries) wait_us(100);
   for (int mib = 0; mib < 256; ++mib) {
-    auto* bytes = static_cast<char*>(std::malloc(1 << 20));
-    if (bytes != nullptr) std::memset(bytes, 1, 1 << 20);
+    auto* bytes = static_cast<volatile char*>(std::malloc(1 << 20));
+    for (int at = 0; bytes != nullptr && at < 1 << 20; at += 4096) bytes[at] = 1;
   }
   ::_exit(9);
 }
