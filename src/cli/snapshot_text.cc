@@ -31,12 +31,6 @@ std::uint64_t age(const ProcessView& view, std::uint64_t since_ns) {
   return view.now.now_ns > since_ns ? view.now.now_ns - since_ns : 0;
 }
 
-std::string task_name(const ProcessView& view, std::uint32_t task) {
-  if (task == analysis::kNoIndex) return "no task";
-  const std::string place = place_of_task(view, task);
-  return "task " + std::to_string(view.trace.tasks.id[task]) + (place.empty() ? "" : " " + place);
-}
-
 std::string worker_name(const ProcessView& view, const WorkerNow& worker) {
   const analysis::Lane& lane = view.trace.lanes[worker.lane];
   std::string name = lane.worker == analysis::kUnknownWorker ? "a thread that is no worker"

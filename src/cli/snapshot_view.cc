@@ -195,4 +195,10 @@ std::string place_of_task(const ProcessView& view, std::uint32_t task) {
   return printable(trace.names.text(trace.polls.spawn_loc[trace.task_polls[polls.last - 1]]));
 }
 
+std::string task_name(const ProcessView& view, std::uint32_t task) {
+  if (task == analysis::kNoIndex) return "no task";
+  const std::string place = place_of_task(view, task);
+  return "task " + std::to_string(view.trace.tasks.id[task]) + (place.empty() ? "" : " " + place);
+}
+
 }  // namespace dial9::cli

@@ -41,5 +41,7 @@ std::string thread_text(const internal::KernelThread& thread);
 std::string printable(std::string_view text);
 // The place of a task: where it was spawned, else where it was last polled; may be empty.
 std::string place_of_task(const ProcessView& view, std::uint32_t task);
+// "task 7 session.cc:42", without a place where none is known; "no task" of kNoIndex.
+std::string task_name(const ProcessView& view, std::uint32_t task);
 
 }  // namespace dial9::cli

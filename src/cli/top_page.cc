@@ -79,7 +79,7 @@ std::string second_line(const ProcessView& view) {
   if (!view.now.ready.empty()) {
     const analysis::TaskWait& longest = view.now.ready.front();
     wait = human_count(view.now.ready_count) + ", longest " + age_text(view, longest.since_ns) +
-           " (" + place_of_task(view, longest.task) + ")";
+           " (" + task_name(view, longest.task) + ")";
   }
   return "buffers " + human_count(view.look.chunks_in_use) + "/" +
          human_count(view.look.chunks_total) + "  lost " + human_count(view.trace.lost_events()) +

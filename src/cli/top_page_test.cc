@@ -82,6 +82,14 @@ TEST(TopPage, AHandlerThatStillRunsSaysSo) {
   EXPECT_TRUE(has_line(top_page(view_of(builder, 110 * kMs), 120, kNoHeight), "(runs) hang.cc:7"));
 }
 
+TEST(TopPage, ATaskThatWaitsHasANumberWhereItsPlaceIsUnknown) {
+  TraceBuilder builder;
+  builder.poll(10 * kMs, 20 * kMs, 0, 1, "other.cc:1");
+  builder.wake(30 * kMs, 1583);
+  EXPECT_TRUE(has_line(top_page(view_of(builder, 110 * kMs), 120, kNoHeight),
+                       "ready, not run: 1, longest 80.0 ms (task 1583)"));
+}
+
 TEST(TopPage, AProcessWithoutWorkersHasAPageToo) {
   TraceBuilder builder;
   builder.clock_sync(1 * kMs, 1'790'000'000'000 * kMs);
