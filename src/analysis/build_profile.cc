@@ -18,12 +18,12 @@ class LaneOfThread {
  public:
   explicit LaneOfThread(const Trace& trace) : trace_(trace) {
     for (std::uint32_t park = 0; park < trace.parks.size(); ++park) {
+      if (trace.parks.tid[park] == 0) continue;
       std::vector<std::uint32_t>& lanes = lanes_[trace.parks.tid[park]];
-      if (std::find(lanes.begin(), lanes.end(), trace.parks.lane[park]) == lanes.end()) {
+      if (lanes.empty() || lanes.back() != trace.parks.lane[park]) {  // parks are by lane
         lanes.push_back(trace.parks.lane[park]);
       }
     }
-    lanes_.erase(0);
   }
 
   std::uint32_t at(std::uint32_t tid, std::uint64_t at_ns) const {

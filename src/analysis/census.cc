@@ -2,10 +2,10 @@
 #include "analysis/census.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 
 #include "analysis/fields.h"
+#include "analysis/shed_rate.h"
 #include "format/value.h"
 
 namespace dial9::analysis {
@@ -174,9 +174,8 @@ void Census::on_shed(const format::Event& event, const Plan& plan) {
   shed.last_ns = event.timestamp_ns;
   shed.shed += number(event, plan.fields[2], 0);
   if (plan.fields[1] >= 0) {
-    const auto keep_one_in =
-        std::bit_cast<double>(event.values[static_cast<std::size_t>(plan.fields[1])].bits);
-    shed.keep_one_in = keep_one_in > shed.keep_one_in ? keep_one_in : shed.keep_one_in;
+    const format::Value& rate = event.values[static_cast<std::size_t>(plan.fields[1])];
+    shed.keep_one_in = std::max(shed.keep_one_in, shed_rate(rate));
   }
 }
 

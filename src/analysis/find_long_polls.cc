@@ -52,6 +52,8 @@ std::unordered_map<NameId, Distribution> distributions(const Trace& trace) {
 // What the records say that the poll did: the calls and locks inside it, the longest by name.
 std::string inside_text(const Trace& trace, std::uint32_t poll) {
   std::uint64_t blocked_ns = 0;
+  std::uint64_t counted_to_ns =
+      0;  // blocks are by start, and may overlap: a call, and its wait off the CPU
   std::uint64_t longest_ns = 0;
   std::string longest;
   for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
@@ -59,7 +61,9 @@ std::string inside_text(const Trace& trace, std::uint32_t poll) {
     if (block.poll != poll) {
       continue;
     }
-    blocked_ns += block.duration_ns;
+    const std::uint64_t from_ns = std::max(block.start_ns, counted_to_ns);
+    blocked_ns += block.end_ns() > from_ns ? block.end_ns() - from_ns : 0;
+    counted_to_ns = std::max(counted_to_ns, block.end_ns());
     if (block.duration_ns > longest_ns) {
       longest_ns = block.duration_ns;
       const std::string_view call = trace.names.text(block.call);
@@ -69,9 +73,8 @@ std::string inside_text(const Trace& trace, std::uint32_t poll) {
     }
   }
   if (blocked_ns == 0) {
-    return "no call or lock that blocks was recorded inside the longest: it computed, or waited "
-           "for "
-           "a CPU";
+    return "no call or lock that blocks was recorded inside the longest; short ones, and those "
+           "that aren't watched, leave no record";
   }
   return "of the longest poll (" + human_duration(trace.polls.duration_ns(poll)) + "), " +
          human_duration(std::min(blocked_ns, trace.polls.duration_ns(poll))) +

@@ -2,9 +2,9 @@
 // Spec: docs/spec/events.md, "Process".
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 
 #include "analysis/loader_impl.h"
+#include "analysis/shed_rate.h"
 #include "format/value.h"
 
 namespace dial9::analysis {
@@ -100,20 +100,12 @@ void Loader::Impl::on_shed(const Event& event, const Plan& plan) {
   record.at_ns = event.timestamp_ns;
   record.kind = text(event, plan.field[0]);
   if (plan.field[1] >= 0) {
-    const double keep_one_in =
-        std::bit_cast<double>(event.values[static_cast<std::size_t>(plan.field[1])].bits);
-    record.keep_one_in = keep_one_in > 1 ? keep_one_in : 1;  // nor what isn't a number
+    record.keep_one_in = shed_rate(event.values[static_cast<std::size_t>(plan.field[1])]);
   }
   record.since_ns = number(event, plan.field[2], event.timestamp_ns);
   record.kept = number(event, plan.field[3], 0);
   record.shed = number(event, plan.field[4], 0);
   trace_.shed.push_back(record);
-}
-
-void Loader::Impl::on_bill(const Event& event, const Plan& plan) {
-  trace_.bills.push_back({event.timestamp_ns, number(event, plan.field[0], 0),
-                          number(event, plan.field[1], 0), number(event, plan.field[2], 0),
-                          number(event, plan.field[3], 0)});
 }
 
 }  // namespace dial9::analysis

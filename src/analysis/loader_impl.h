@@ -156,7 +156,6 @@ class Loader::Impl final : public format::Visitor {
   void on_metadata(const format::Event& event, const Plan& plan);
   void on_loss(const format::Event& event, const Plan& plan);
   void on_shed(const format::Event& event, const Plan& plan);
-  void on_bill(const format::Event& event, const Plan& plan);
 
   // --- handlers (load_profile.cc)
   void on_cpu_sample(const format::Event& event, const Plan& plan);

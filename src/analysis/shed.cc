@@ -80,6 +80,16 @@ std::vector<LossRecord> ShedWindows::with_losses(const Trace& trace) const {
   return out;
 }
 
+namespace {
+
+// Rates are at most a billion, see shed_rate().
+std::string one_decimal(double rate) {
+  const auto tenths = static_cast<std::uint64_t>(rate * 10 + 0.5);
+  return human_count(tenths / 10) + "." + std::to_string(tenths % 10);
+}
+
+}  // namespace
+
 std::vector<std::string> ShedWindows::lines() const {
   std::vector<std::string> out;
   for (std::size_t c = 0; c < classes_.size(); ++c) {
@@ -89,7 +99,7 @@ std::vector<std::string> ShedWindows::lines() const {
     }
     out.push_back((shed_class.is_open ? "at least " : "") + human_count(shed_class.shed) + " " +
                   std::string(kShedKinds[c]) + " (at times only one in " +
-                  human_count(static_cast<std::uint64_t>(shed_class.most + 0.5)) + " was kept)");
+                  one_decimal(shed_class.most) + " was kept)");
   }
   return out;
 }

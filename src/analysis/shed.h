@@ -43,7 +43,7 @@ class ShedWindows {
   bool is_open(ShedKind kind) const { return of(kind).is_open; }
   // The thinnest that the class was: one in so many kept.
   double most(ShedKind kind) const { return of(kind).most; }
-  // "3,210 polls (one in 12 kept at the least)", for each class that has any.
+  // "3,210 polls (at times only one in 12.0 was kept)", for each class that has any.
   std::vector<std::string> lines() const;
 
  private:

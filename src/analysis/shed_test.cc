@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "analysis/census.h"
 #include "analysis/findings.h"
 #include "analysis/polls.h"
 #include "analysis/report.h"
+#include "analysis/span_report.h"
 #include "analysis/testing/trace_builder.h"
 
 namespace dial9::analysis {
@@ -152,6 +155,40 @@ TEST(Shed, IsSummedByTheCensus) {
   ASSERT_EQ(census.shed().size(), 1U);
   EXPECT_EQ(census.shed().at("events").shed, 30U);
   EXPECT_EQ(census.shed().at("events").keep_one_in, 4);
+}
+
+TEST(Shed, ARateThatIsNoRateIsBounded) {
+  for (const double told : {std::numeric_limits<double>::infinity(), 1e300}) {
+    TraceBuilder builder;
+    tell(builder, {1'000, "polls", told, 1'000, 0, 0});
+    tell(builder, {2'000, "polls", 1, 1'000, 10, 35});
+    const ShedWindows shed(builder.load());
+    EXPECT_EQ(shed.most(ShedKind::kPolls), 1e9);
+    EXPECT_EQ(shed.lines(),
+              std::vector<std::string>{"35 polls (at times only one in 1,000,000,000.0 was kept)"});
+  }
+  for (const double told : {std::numeric_limits<double>::quiet_NaN(), -4.0, 0.5}) {
+    TraceBuilder builder;
+    tell(builder, {1'000, "polls", told, 1'000, 0, 0});
+    EXPECT_EQ(ShedWindows(builder.load()).most(ShedKind::kPolls), 1);
+  }
+}
+
+TEST(Shed, CountsAgainstTheMemoryOfTheTrace) {
+  TraceBuilder builder;
+  const std::size_t before = builder.load().bytes();
+  for (std::uint64_t i = 1; i <= 1'000; ++i)
+    tell(builder, {1'000 * i, "polls", 2, 1'000 * i, 1, 1});
+  EXPECT_GE(builder.load().bytes(), before + 1'000 * sizeof(ShedRecord));
+}
+
+TEST(Shed, IsSaidBeforeTheSpansThatItMakesFewer) {
+  TraceBuilder builder;
+  tell(builder, {1'000, "spans", 4, 1'000, 0, 0});
+  tell(builder, {2'000, "spans", 1, 1'000, 10, 30});
+  const Trace trace = builder.load();
+  EXPECT_TRUE(span_json(trace, {}).ends_with(
+      "\"shed\": [\"30 spans (at times only one in 4.0 was kept)\"]}\n"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "analysis/human.h"
 #include "analysis/json_text.h"
+#include "analysis/shed.h"
 #include "base/stable_sort.h"
 
 namespace dial9::analysis {
@@ -84,8 +85,14 @@ std::string span_text(const Trace& trace, const std::vector<SpanGroup>& groups, 
   if (groups.empty()) {
     return "no spans in this trace\n";
   }
-  std::string out = "span";
-  out.resize(kNameWidth, ' ');
+  std::string out;
+  for (const std::string& line : ShedWindows(trace).lines()) {
+    out +=
+        "left out to keep within the recorder's budget, so counts are lower bounds: " + line + "\n";
+  }
+  std::string head_name = "span";
+  head_name.resize(kNameWidth, ' ');
+  out += head_name;
   for (const char* head :
        {"count", "p50", "p99", "max", "on CPU", "blocked", "waiting", "ready", "unknown"}) {
     out += cell(head);
@@ -137,7 +144,14 @@ std::string span_json(const Trace& trace, const std::vector<SpanGroup>& groups) 
     }
     out += "}}";
   }
-  return out + "\n]}\n";
+  out += "\n], \"shed\": [";
+  is_first = true;
+  for (const std::string& line : ShedWindows(trace).lines()) {
+    out += is_first ? "" : ", ";
+    is_first = false;
+    append_json_string(out, line);
+  }
+  return out + "]}\n";
 }
 
 }  // namespace dial9::analysis

@@ -54,17 +54,18 @@ TEST(SpanReport, JsonReadsAsIsWrittenHere) {
   const Trace trace = example();
   std::vector<SpanGroup> groups = group_spans(trace);
   groups.erase(groups.begin());
-  EXPECT_EQ(span_json(trace, groups),
-            "{\"spans\": [\n"
-            "{\"name\": \"logout\", \"count\": 1, \"open\": 0, \"p50_ns\": 2000000, \"p99_ns\": "
-            "2000000, \"max_ns\": 2000000, \"total_ns\": 2000000, \"on_cpu_ns\": 0, "
-            "\"blocked_ns\": 0, \"async_wait_ns\": 0, \"scheduler_delay_ns\": 0, \"unknown_ns\": "
-            "2000000, \"unknown\": {\"no poll was recorded on one side\": 2000000}}\n]}\n");
+  EXPECT_EQ(
+      span_json(trace, groups),
+      "{\"spans\": [\n"
+      "{\"name\": \"logout\", \"count\": 1, \"open\": 0, \"p50_ns\": 2000000, \"p99_ns\": "
+      "2000000, \"max_ns\": 2000000, \"total_ns\": 2000000, \"on_cpu_ns\": 0, "
+      "\"blocked_ns\": 0, \"async_wait_ns\": 0, \"scheduler_delay_ns\": 0, \"unknown_ns\": "
+      "2000000, \"unknown\": {\"no poll was recorded on one side\": 2000000}}\n], \"shed\": []}\n");
 }
 
 TEST(SpanReport, OfATraceWithoutSpansSaysSo) {
   EXPECT_EQ(span_text(Trace{}, {}, 20), "no spans in this trace\n");
-  EXPECT_EQ(span_json(Trace{}, {}), "{\"spans\": [\n]}\n");
+  EXPECT_EQ(span_json(Trace{}, {}), "{\"spans\": [\n], \"shed\": []}\n");
 }
 
 }  // namespace

@@ -184,7 +184,8 @@ std::size_t Trace::bytes() const {
   for (const MetadataEntry& entry : metadata) {
     total += sizeof entry + entry.key.size() + entry.value.size();
   }
-  return total + loss.size() * sizeof(LossRecord) + anchors.size() * sizeof(Anchor);
+  return total + loss.size() * sizeof(LossRecord) + anchors.size() * sizeof(Anchor) +
+         shed.size() * sizeof(ShedRecord);
 }
 
 }  // namespace dial9::analysis

@@ -247,15 +247,6 @@ struct ShedRecord {
   std::uint64_t shed = 0;
 };
 
-// One RecorderBillEvent: what recording cost in the stretch that ends at at_ns.
-struct BillRecord {
-  std::uint64_t at_ns = 0;
-  std::uint64_t elapsed_ns = 0;
-  std::uint64_t collector_cpu_ns = 0;
-  std::uint64_t host_cpu_ns = 0;  // an estimate
-  std::uint64_t bytes = 0;
-};
-
 struct Anchor {
   std::uint64_t monotonic_ns = 0;
   std::uint64_t realtime_ns = 0;
@@ -325,8 +316,7 @@ struct Trace {
   Column<ResourceSample> resources;
   std::vector<LossRecord> loss;  // by first_ns
   std::vector<ShedRecord> shed;  // by at_ns, each once
-  std::vector<BillRecord> bills;
-  std::vector<Anchor> anchors;  // by monotonic_ns
+  std::vector<Anchor> anchors;   // by monotonic_ns
   std::vector<MetadataEntry> metadata;
   std::vector<EventTable> custom;
   std::vector<InputFile> inputs;

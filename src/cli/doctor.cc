@@ -33,6 +33,8 @@ ProbeFacts probe(const internal::EnvironmentPlan& plan, const TrialDirectory& tr
   options.recorder = plan.options;
   options.recorder.directory = trial.path();
   options.recorder.removes_dead_runs = false;  // not in the user's name
+  options.recorder.max_cpu_percent = 0;        // what a budget leaves out would count as missing
+  options.recorder.max_mb_per_sec = 0;
   options.is_tsc_asked_for = plan.options.clock == ClockChoice::kTsc;
   options.length = length;
   options.usage_period = plan.process_usage_period;

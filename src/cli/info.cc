@@ -68,7 +68,7 @@ double mb_per_second(const Census::Bill& bill) {
 std::string cost_text(const Census& census) {
   std::string out;
   for (const auto& [name, shed] : census.shed()) {
-    out += "left out  " + human_count(shed.shed) + " " + to_utf8(name) +
+    out += "left out  " + human_count(shed.shed) + " " + to_printable(name) +
            " to keep within the budget, at times all but one in " + decimal(shed.keep_one_in, 1) +
            "\n";
   }

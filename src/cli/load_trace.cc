@@ -23,9 +23,6 @@ analysis::Trace load_trace(const std::vector<Input>& inputs, std::uint64_t memor
       result = ended;
     }
     outcome.add(input.name, result, loader.events() - before);
-    if (!result && result.error().code == ErrorCode::kLimit) {
-      break;
-    }
   }
   return loader.finish();
 }

@@ -52,13 +52,20 @@ Result<void> write_all(int fd, std::span<const std::uint8_t> bytes, const std::s
 }
 
 // Never over a file that is there.
+Result<void> write_parts(int fd, const ProcessView& view, const std::string& path) {
+  for (const internal::TargetBytes& part : view.look.parts) {
+    if (auto written = write_all(fd, part.bytes, path); !written) return written;
+  }
+  return write_all(fd, view.own_stream, path);
+}
+
+// Whole or not at all.
 Result<void> write_trace(const ProcessView& view, const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return os_error(errno, "create", path, "give another name with -o");
-  for (const internal::TargetBytes& part : view.look.parts) {
-    if (auto written = write_all(fd.get(), part.bytes, path); !written) return written;
-  }
-  return write_all(fd.get(), view.own_stream, path);
+  Result<void> written = write_parts(fd.get(), view, path);
+  if (!written) ::unlink(path.c_str());
+  return written;
 }
 
 int run(const Options& options) {
@@ -81,7 +88,7 @@ int run(const Options& options) {
     if (const Result<void> written = write_trace(view, path); !written) {
       report_error(name, written.error());
       path.clear();
-      exit_code = kUnreadable;
+      exit_code = kOutputLost;
     }
   }
   write_out(options.is_json ? snapshot_json(view, path) : snapshot_text(view, path));

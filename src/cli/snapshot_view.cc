@@ -178,13 +178,7 @@ std::string thread_text(const KernelThread& thread) {
   return out;
 }
 
-std::string printable(std::string_view text) {
-  std::string out = analysis::to_utf8(text);
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return out;
-}
+std::string printable(std::string_view text) { return analysis::to_printable(text); }
 
 std::string place_of_task(const ProcessView& view, std::uint32_t task) {
   const analysis::Trace& trace = view.trace;

@@ -190,12 +190,10 @@ void RunStore::load(const std::shared_ptr<Entry>& entry) {
   const auto is_cancelled = [&] { return entry->is_cancelled.load(std::memory_order_relaxed); };
   for (std::size_t i = 0; i < entry->info.files.size() && !is_cancelled(); ++i) {
     loader.begin_input(entry->info.files[i].name);
-    bool is_full = false;
     const auto read = source_->read(entry->info, i, [&](std::span<const std::uint8_t> bytes) {
       const auto fed = loader.feed(bytes);
       entry->bytes_done.fetch_add(bytes.size(), std::memory_order_relaxed);
       entry->events.store(loader.events(), std::memory_order_relaxed);
-      is_full = !fed && fed.error().code == ErrorCode::kLimit;
       return fed.has_value() && !is_cancelled();
     });
     // What ended early or is damaged is kept in the trace's own list of inputs.
@@ -205,7 +203,6 @@ void RunStore::load(const std::shared_ptr<Entry>& entry) {
     } else {
       problem = read.error().message;
     }
-    if (is_full) break;
   }
   if (is_cancelled()) return;
   if (!was_read) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/shed.h"
+
 namespace dial9::server {
 namespace {
 
@@ -199,6 +201,7 @@ json summary_json(const Run& run) {
           {"files", files_json(trace)},
           {"loss", loss_json(run)},
           {"loss_total", trace.lost_events()},
+          {"shed", analysis::ShedWindows(trace).lines()},
           {"inversions", trace.inversions},
           {"custom", custom_json(run)},
           {"queues", std::move(queues)}};

@@ -90,6 +90,7 @@ export interface Summary {
   truncated: { message: string; offset: number | null } | null;
   loss: Loss[];
   loss_total: number;
+  shed: string[];
   custom: CustomType[];
   queues: { series: number; name: string; kind: string }[];
 }

@@ -125,7 +125,8 @@ export class ViewerStore {
 
   /** The worker's lane is laid out: on the page of it, and not folded away. */
   layOutLane(lane: number): void {
-    const { pages } = this.choices.value;
+    const { folded, pages } = this.choices.value;
+    if (folded.includes('workers')) this.toggleFold('workers');
     if (pageOf(lane) !== (pages['workers'] ?? 0)) this.turnPage('workers', pageOf(lane));
   }
 

@@ -60,6 +60,10 @@ export function warningStrips(summary: Summary): HTMLElement[] {
     const text = `${formatCount(lost)} events were lost (${causes}); those times are hatched.`;
     out.push(h('div', { class: 'strip loss', role: 'status' }, text));
   }
+  if (summary.shed.length > 0) {
+    const text = `Left out to keep within the recorder's budget: ${summary.shed.join('; ')}. Counts and shares are lower bounds.`;
+    out.push(h('div', { class: 'strip loss', role: 'status' }, text));
+  }
   return out;
 }
 
