@@ -109,9 +109,12 @@ void CostKeeper::step(const CostReading& reading) {
 }
 
 void CostKeeper::finish(const CostReading& reading) {
+  // The governor's sample goes on: a rotation ends here too, between two of its steps.
+  const auto at_last_step = counts_;
   counts_ = shed_counts();
   if (governor_.is_shedding()) note_rates(stamp_ns_(), governor_.keep_one_in(), true);
   note_bill(reading);
+  counts_ = at_last_step;
 }
 
 std::vector<std::uint8_t> CostKeeper::stream_of(const std::deque<Rate>& rates) {

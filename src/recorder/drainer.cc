@@ -78,6 +78,8 @@ DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::u
     // State before length: what is closed has its final length (pairs with Arena::close).
     const std::uint32_t state = __atomic_load_n(&control.producer.state, __ATOMIC_ACQUIRE);
     if (state == kChunkFree) continue;
+    // Staged by a pass that an exception ended: the next flush settles it, once.
+    if (__atomic_load_n(&control.collector.staged_position, __ATOMIC_RELAXED) != 0) continue;
     const bool is_closed = state == kChunkClosed;
     Chunk& chunk = chunks_[i];
     if (chunk.sequence != control.producer.sequence) {

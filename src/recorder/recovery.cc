@@ -65,6 +65,7 @@ class RunRecovery::Impl {
   UniqueFd lock_;
   std::optional<ArenaReader> arena_;
   bool has_unread_arena_ = false;         // there is one, and it stays
+  bool has_unsealed_ = false;             // a leftover stays, and needs the journal another time
   std::vector<std::uint64_t> leftovers_;  // `.active` segments, newest first
   std::uint64_t newest_index_ = 0;        // + 1; 0: no segment was ever begun
   // The leftover that is being read.
@@ -223,6 +224,7 @@ RunRecovery::Impl::Phase RunRecovery::Impl::seal() {
   if (leftovers_.empty()) return Phase::kPlan;
   const std::uint64_t index = leftovers_.back();
   if (!leftover_ && !open_leftover(index)) {
+    has_unsealed_ = true;
     close_leftover();
     leftovers_.pop_back();
     return Phase::kSeal;
@@ -239,6 +241,12 @@ RunRecovery::Impl::Phase RunRecovery::Impl::seal() {
       read_bytes_ += static_cast<std::uint64_t>(n);
       piece.resize(static_cast<std::size_t>(n));
       if (decoder_->feed(piece)) return Phase::kSeal;
+    } else if (n < 0) {  // a disk that can't be read isn't the end of the file
+      note(os_error(errno, "read the segment", in_run(segment_name(index) + ".active")).error());
+      has_unsealed_ = true;
+      close_leftover();
+      leftovers_.pop_back();
+      return Phase::kSeal;
     }
     is_read = true;  // its end, or what can't be followed
   }
@@ -249,6 +257,7 @@ RunRecovery::Impl::Phase RunRecovery::Impl::seal() {
   if (auto done = seal_leftover(leftover_.get(), sealed.path, sealed.bytes, sealed.cut_bytes);
       !done) {
     note(done.error());
+    has_unsealed_ = true;
   } else {
     report_.sealed.push_back(std::move(sealed));
   }
@@ -269,6 +278,10 @@ RunRecovery::Impl::Phase RunRecovery::Impl::plan() {
     report_.state = has_unread_arena_ || !report_.problems.empty() ? RunState::kNotFinished
                     : report_.sealed.empty()                       ? RunState::kNothing
                                                                    : RunState::kRecovered;
+    return Phase::kDone;
+  }
+  if (has_unsealed_) {  // where to cut it is in the journal, which goes with the buffers
+    report_.state = RunState::kNotFinished;
     return Phase::kDone;
   }
   index_ = newest_index_;
@@ -321,7 +334,12 @@ RunRecovery::Impl::Phase RunRecovery::Impl::publish() {
     if (loss.count > loss.told) report_.lost.push_back(loss);
   }
   if (auto renamed = rename_to_new(output_.path(), report_.segment); !renamed) {
-    return fail(renamed.error());
+    // It is marked: the file stays, and the next recovery gives it its name.
+    note(renamed.error());
+    report_.state = RunState::kNotFinished;
+    report_.segment.clear();
+    report_.events = 0;
+    return Phase::kDone;
   }
   return finish();
 }

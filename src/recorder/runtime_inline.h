@@ -105,7 +105,8 @@ inline runtime::TaskId polled_task() noexcept {
 // When work that the thread queues now is ready: 0, which is now; but the next poll of the task
 // whose poll it is in counts from the end of that one, so the last stamp does.
 inline std::uint64_t queued_ns(const runtime::Poll* poll, runtime::TaskId woken) noexcept {
-  if (poll == nullptr || poll->task.id != woken || poll->state != runtime::Poll::State::kOpen) {
+  if (poll == nullptr || poll->task.id != woken || poll->state != runtime::Poll::State::kOpen ||
+      poll->start_ns == 0) {  // 0: its start wasn't recorded
     return 0;
   }
   return (t_buffer.base_ns > poll->start_ns ? t_buffer.base_ns : poll->start_ns) + 1;

@@ -24,8 +24,9 @@ void SiblingRecovery::finish_run() {
     runs_.fetch_add(1, std::memory_order_relaxed);
   }
   if (report.state != RunState::kAlive) has_changed_ = true;
-  if (is_worth_a_line) message_(describe(report));
-  current_.reset();
+  const std::string line = is_worth_a_line ? describe(report) : std::string();
+  current_.reset();  // before the user's callback, which may throw: it is done with
+  if (is_worth_a_line) message_(line);
 }
 
 void SiblingRecovery::leave() {
@@ -35,11 +36,10 @@ void SiblingRecovery::leave() {
 
 bool SiblingRecovery::step() {
   if (current_ == nullptr) {
-    if (waiting_.empty()) {
-      if (has_changed_) store_.look_for_dead_runs();
-      has_changed_ = false;
-      return false;
-    }
+    // Before the next one, too: the budget counts what the last one made.
+    if (has_changed_) store_.look_for_dead_runs();
+    has_changed_ = false;
+    if (waiting_.empty()) return false;
     RecoveryOptions options;
     options.verifies_segments = false;
     options.syncs = false;

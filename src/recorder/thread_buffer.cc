@@ -95,6 +95,7 @@ void on_thread_exit(void* rounds) noexcept {
 
 void on_fork_in_child() noexcept {
   __atomic_store_n(&g_epoch, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_epoch_bits, 0, __ATOMIC_RELAXED);  // the parent's shedding isn't the child's
   __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_RELAXED);
   t_buffer = ThreadBuffer{};  // its chunk is the parent's
   if (g_fork_hook != nullptr) g_fork_hook();
