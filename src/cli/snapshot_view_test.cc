@@ -172,10 +172,11 @@ TEST(SnapshotView, BytesThatCannotBeReadAreNamed) {
 
 TEST(SnapshotText, NamesOfOthersCannotDriveTheTerminal) {
   TargetLook look = hung_look();
-  look.kernel.name = "a\033[2Jb\xff";
+  look.kernel.name = "a\033[2Jb\xff\xC2\x9B";  // C1's CSI, too
   const std::string text = snapshot_text(make_view(std::move(look), 10), "");
   EXPECT_EQ(text.find('\033'), std::string::npos);
-  EXPECT_NE(text.find("a?[2Jb\xEF\xBF\xBD"), std::string::npos);
+  EXPECT_EQ(text.find("\xC2\x9B"), std::string::npos);
+  EXPECT_NE(text.find("a\xEF\xBF\xBD[2Jb\xEF\xBF\xBD\xEF\xBF\xBD"), std::string::npos);
 }
 
 }  // namespace
