@@ -1,5 +1,5 @@
-// Monotonic ns to wall time by the trace's anchors: the nearest anchor counts, as in the engine (which
-// has all of them; a long trace's summary has 256). Durations never pass through here.
+// Monotonic ns to wall time by the trace's anchors: the nearest anchor counts, as in the engine
+// (which has all of them; a long trace's summary has 256). Durations never pass through here.
 // SPDX-License-Identifier: Apache-2.0
 import type { Anchor } from '../protocol/types';
 
@@ -24,7 +24,7 @@ export class WallClock {
     return (this.realtime[nearest] ?? 0n) + BigInt(Math.round(atNs - (this.at[nearest] ?? 0)));
   }
 
-  /** The moment of a wall time; of the several that a clock step can make, the one nearest its anchor. */
+  /** The moment of a wall time; where a clock step makes several, the one nearest its anchor. */
   moment(epochNs: bigint): number | null {
     if (!this.isKnown) return null;
     let best = 0;

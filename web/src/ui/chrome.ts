@@ -61,7 +61,8 @@ export function warningStrips(summary: Summary): HTMLElement[] {
     out.push(h('div', { class: 'strip loss', role: 'status' }, text));
   }
   if (summary.shed.length > 0) {
-    const text = `Left out to keep within the recorder's budget: ${summary.shed.join('; ')}. Counts and shares are lower bounds.`;
+    const what = summary.shed.join('; ');
+    const text = `Left out to keep within the recorder's budget: ${what}. Counts are lower bounds.`;
     out.push(h('div', { class: 'strip loss', role: 'status' }, text));
   }
   return out;
