@@ -153,7 +153,8 @@ inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
                         measured.all_known;
   if (__builtin_expect(is_ready, 1) || prepare_event(buffer, event, measured)) {
     ns = kHasStamp && stamp != 0 ? stamp : now_on(buffer.clock);
-    const std::uint32_t given_id = kFixedTypeId<E> != 0 ? kFixedTypeId<E> : type.id;
+    const std::uint32_t given_id =
+        kFixedTypeId<E> != 0 ? kFixedTypeId<E> : __atomic_load_n(&type.id, __ATOMIC_RELAXED);
     PutFields put{put_event_head(buffer, buffer.cursor, given_id, ns, 0), measured.ids};
     event.dial9_visit(put);
     buffer.base_ns = ns;
