@@ -55,18 +55,21 @@ function(dial9_library name)
   endif()
 endfunction()
 
-# dial9_test(FOLDER SOURCES ... [DEPS ...] [LABELS ...] [SERIAL]): one GoogleTest binary, each test a ctest.
+# dial9_test(FOLDER SOURCES ... [DEPS ...] [LABELS ...] [READS ...] [SERIAL]): one GoogleTest binary,
+# each test a ctest. READS: sources that read files of the checkout; they alone know its path, since
+# the compiler cache can't share between clones what carries one.
 function(dial9_test folder)
   if(NOT DIAL9_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;DEPS;LABELS;READS" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
   set(name "${folder}_test")
-  add_executable(${name} ${arg_SOURCES})
+  add_executable(${name} ${arg_SOURCES} ${arg_READS})
+  set_source_files_properties(${arg_READS} PROPERTIES
+    COMPILE_DEFINITIONS "DIAL9_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
   target_link_libraries(${name} PRIVATE dial9_build ${arg_DEPS} GTest::gtest GTest::gtest_main Threads::Threads)
-  target_compile_definitions(${name} PRIVATE DIAL9_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
