@@ -14,7 +14,9 @@ namespace dial9 {
 // ends: while a recorder records, an event is written; then whoever handled the signal before has
 // his turn, or the process ends by it. A signal that is ignored stays ignored. Also gives the
 // calling thread, and each thread that becomes a worker of a runtime later on, an alternate signal
-// stack (add_crash_stack). Call it early, before or after Recorder::start(), and after those whose
+// stack (add_crash_stack): used where nobody handled the signal before, or with SA_ONSTACK; another
+// handler keeps the stack that it had, so that there an overflow of the stack ends the process with
+// no word, as it does without dial9. Call it early, before or after Recorder::start(), and after those whose
 // handlers should be called (a later handler replaces this one, or chains to it). Any thread, not
 // in a signal handler; further calls do nothing. DIAL9_CRASH_HANDLER does the same. Link
 // dial9_session. Fails where the platform isn't supported. Cost: nothing until a signal comes, but

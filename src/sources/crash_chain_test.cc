@@ -80,6 +80,22 @@ TEST(CrashChain, BlocksWhatTheHandlerWantedBlockedAndNothingElse) {
       run_child({[&] { handle(SIGSEGV, exit_with_mask, SA_ONSTACK, {}); }, fault}).exit_code(), 1);
 }
 
+TEST(CrashChain, RunsAHandlerOnTheStackThatItAskedFor) {
+  const auto exit_with_stack = [](int, siginfo_t*, void*) {
+    stack_t now{};
+    ::sigaltstack(nullptr, &now);
+    ::_exit((now.ss_flags & SS_ONSTACK) != 0 ? 1 : 2);
+  };
+  const auto fault = [] { touch(forbidden_page()); };
+  const Ended plain = run_child({[&] { handle(SIGSEGV, exit_with_stack, 0, {}); }, fault});
+  EXPECT_EQ(plain.exit_code(), 2) << "it may need more than the 64 KiB of ours";
+  EXPECT_EQ(plain.count("CrashEvent"), 1U);
+  const Ended alternate =
+      run_child({[&] { handle(SIGSEGV, exit_with_stack, SA_ONSTACK, {}); }, fault});
+  EXPECT_EQ(alternate.exit_code(), 1);
+  EXPECT_EQ(alternate.count("CrashEvent"), 1U);
+}
+
 int g_turns = 0;
 
 TEST(CrashChain, GivesAHandlerThatWantedOneTurnOnlyOne) {

@@ -257,8 +257,10 @@ void install(int signal, Chained& chained) noexcept {
   struct sigaction action{};
   action.sa_sigaction = on_fatal_signal;
   // SA_NODEFER: a fault in here comes back here, instead of ending the process with no turn for the
-  // host's handler.
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | (before.sa_flags & SA_RESTART);
+  // host's handler. That one runs on the stack that we run on, so it is the one that it asked for:
+  // the alternate one may be too small for it, and a jump out of it may not be its habit.
+  const int stack = before.sa_handler == SIG_DFL ? SA_ONSTACK : before.sa_flags & SA_ONSTACK;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | stack | (before.sa_flags & SA_RESTART);
   sigemptyset(&action.sa_mask);
   chained.is_ours = ::sigaction(signal, &action, nullptr) == 0;
 }
