@@ -16,11 +16,11 @@ namespace dial9 {
 // calling thread, and each thread that becomes a worker of a runtime later on, an alternate signal
 // stack (add_crash_stack): used where nobody handled the signal before, or with SA_ONSTACK; another
 // handler keeps the stack that it had, so that there an overflow of the stack ends the process with
-// no word, as it does without dial9. Call it early, before or after Recorder::start(), and after those whose
-// handlers should be called (a later handler replaces this one, or chains to it). Any thread, not
-// in a signal handler; further calls do nothing. DIAL9_CRASH_HANDLER does the same. Link
-// dial9_session. Fails where the platform isn't supported. Cost: nothing until a signal comes, but
-// one look at the list of loaded modules a second while the host records (1-2 us).
+// no word, as it does without dial9. Call it early, before or after Recorder::start(), and after
+// those whose handlers should be called (a later handler replaces this one, or chains to it). Any
+// thread, not in a signal handler; further calls do nothing. DIAL9_CRASH_HANDLER does the same.
+// Link dial9_session. Fails where the platform isn't supported. Cost: nothing until a signal comes,
+// but one look at the list of loaded modules a second while the host records (1-2 us).
 Status install_crash_handler() noexcept;
 
 // Gives the calling thread an alternate signal stack, without which an overflow of its own stack

@@ -102,8 +102,9 @@ class span {
 
   void end() noexcept {
     const bool completed = internal::span_unlink(core_);
-    if (!is_recording()) return;
-    const std::uint64_t ns = internal::thread_now_ns();
+    const std::uint32_t epoch = internal::recording_epoch();
+    if (epoch == 0) return;
+    const std::uint64_t ns = internal::thread_now_ns(epoch);
     using Exit = internal::JoinedEvent<typename Kind::Exit, internal::SpanHead, internal::SpanTimes,
                                        typename Kind::Late>;
     internal::record_at(

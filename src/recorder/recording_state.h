@@ -23,8 +23,11 @@ void open_epoch() noexcept;
 void close_epoch() noexcept;
 // A new epoch if recording is on, nothing else: makes threads take over a new clock line.
 void renew_epoch() noexcept;
-// Sets the bits in every epoch from now on (kSheddingBit), or clears them with 0. The collector's.
+// Sets the bits in every epoch from now on (kSheddingBit), or clears them with 0. The collector's,
+// also while someone enables or disables.
 void mark_epoch(std::uint32_t bits) noexcept;
+// In the child of a fork: off, and unmarked.
+void forget_epoch() noexcept;
 
 // The arena that is current, and a hold on it: it stays mapped while this lives, on its creator's
 // stack. Async-signal-safe.
@@ -40,6 +43,10 @@ class ArenaHold {
   std::uint32_t& users_;
   Arena* arena_;
 };
+
+// The thread gives back at its end what it holds: its chunk, its slot (shedding.h). False: it
+// won't, since it is at its end already, or the system has no key for it.
+bool watch_thread_exit() noexcept;
 
 // The calling thread's id, asked for once.
 std::uint32_t this_tid() noexcept;

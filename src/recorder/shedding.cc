@@ -13,7 +13,7 @@ namespace dial9::internal {
 namespace {
 
 // Counts of the units that one thread decided about. Written by its owner alone, but for the first
-// one, which threads share that found none free.
+// one, which threads share that found none free, or can't give theirs back.
 struct alignas(64) Slot {
   std::uint32_t is_taken;
   std::uint64_t kept[kShedClasses];
@@ -84,7 +84,9 @@ Slot* take_slot(const ThreadShedding& t) noexcept {
 ThreadShedding& this_thread() noexcept {
   ThreadShedding& t = t_shedding;
   if (__builtin_expect(t.slot == nullptr, 0)) {
-    t.slot = take_slot(t);
+    // A thread may record nothing at all, and only ever be asked: watched from here on. One that
+    // can't be counts in the slot that is never given back.
+    t.slot = watch_thread_exit() ? take_slot(t) : &g_slots[0];
     t.random = mix(reinterpret_cast<std::uintptr_t>(&t) ^ read_ticks());
   }
   return t;
@@ -241,6 +243,12 @@ ShedCounts shed_counts() noexcept {
     }
   }
   return sum;
+}
+
+std::size_t shed_slots_taken() noexcept {
+  return static_cast<std::size_t>(std::count_if(
+      std::begin(g_slots), std::end(g_slots),
+      [](const Slot& slot) { return __atomic_load_n(&slot.is_taken, __ATOMIC_RELAXED) != 0; }));
 }
 
 void exempt_this_thread() noexcept { t_shedding.is_exempt = true; }

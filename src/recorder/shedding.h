@@ -12,6 +12,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -56,6 +57,8 @@ ShedRole shed_role_of(std::string_view event_name) noexcept;
 void publish_shedding(const KeepOneIn& keep_one_in, bool is_shedding) noexcept;
 // All that was decided since the process began.
 ShedCounts shed_counts() noexcept;
+// Threads that count in a slot of their own, at most 255.
+std::size_t shed_slots_taken() noexcept;
 // Whatever the calling thread records is kept: the recorder's own thread.
 void exempt_this_thread() noexcept;
 // While it lives, what its thread decides is counted nowhere and nothing is exempt: for measuring.

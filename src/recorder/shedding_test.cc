@@ -70,6 +70,15 @@ TEST_F(Shedding, keeps_the_share_that_a_fraction_asks_for) {
   EXPECT_NEAR(static_cast<double>(counts().kept[0]), 8'000, 10);
 }
 
+TEST_F(Shedding, takes_the_slot_back_from_a_thread_of_which_all_was_shed) {
+  publish_shedding(rates(1e9), true);
+  record(Numbered{0});
+  const std::size_t taken = shed_slots_taken();
+  for (std::uint64_t i = 0; i < 300; ++i) std::thread([i] { record(Numbered{i}); }).join();
+  EXPECT_EQ(shed_slots_taken(), taken);
+  EXPECT_EQ(counts().kept[0] + counts().shed[0], 301U);
+}
+
 TEST_F(Shedding, records_everything_again_when_it_ends) {
   publish_shedding(rates(1'000), true);
   record(Numbered{1});

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -20,7 +21,6 @@
 
 namespace dial9::internal {
 
-constinit std::uint32_t g_epoch = 0;
 __thread ThreadBuffer t_buffer __attribute__((tls_model("initial-exec"))) = {};
 constinit Arena* g_arena = nullptr;
 constinit ForkHook g_fork_hook = nullptr;
@@ -30,14 +30,8 @@ namespace {
 // What a thread without a chunk looks into: it knows nothing, so every event takes the cold path.
 constinit ChunkTables g_empty_tables{};
 
-constinit std::uint32_t g_last_epoch = 0;
-constinit std::uint32_t g_epoch_bits = 0;  // of every epoch that is opened
 constinit std::uint32_t g_last_type = kFixedTypeIds;
 constinit std::uint32_t g_last_symbol = 0;
-
-// A sequence lock over the clock line: odd while it is being written.
-constinit std::uint32_t g_clock_version = 0;
-constinit ClockLine g_clock{0, 0, 0};
 
 constinit pthread_key_t g_exit_key = 0;
 constinit bool g_has_exit_key = false;
@@ -48,14 +42,6 @@ struct alignas(64) ArenaUsers {
   std::uint32_t count;
 };
 constinit ArenaUsers g_arena_users[16] = {};
-
-std::uint32_t next_epoch() noexcept {
-  std::uint32_t epoch = 0;
-  do {
-    epoch = __atomic_add_fetch(&g_last_epoch, 1, __ATOMIC_RELAXED) & ~kSheddingBit;
-  } while (epoch == 0);
-  return epoch | __atomic_load_n(&g_epoch_bits, __ATOMIC_RELAXED);
-}
 
 // Ids from a counter, once an object; a loser of the race wastes one.
 std::uint32_t assign_id(std::uint32_t& id, std::uint32_t& last, std::uint32_t limit) noexcept {
@@ -94,36 +80,41 @@ void on_thread_exit(void* rounds) noexcept {
 }
 
 void on_fork_in_child() noexcept {
-  __atomic_store_n(&g_epoch, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&g_epoch_bits, 0, __ATOMIC_RELAXED);  // the parent's shedding isn't the child's
+  forget_epoch();
   __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_RELAXED);
   t_buffer = ThreadBuffer{};  // its chunk is the parent's
   if (g_fork_hook != nullptr) g_fork_hook();
 }
 
-void watch_thread_exit() noexcept {
-  // Beyond the first 32 keys glibc allocates, which a signal handler must not: such threads are
-  // found by the collector when they are gone.
-  if (g_has_exit_key && g_exit_key < 32) {
-    const std::uintptr_t round = t_buffer.is_exiting != 0 ? kLastExitRound : 1;
-    pthread_setspecific(g_exit_key, reinterpret_cast<void*>(round));
-  }
-}
-
-// Never backwards within the thread: where the new line lies behind what the old one says now, the
-// thread's own copy starts from there.
+// Never backwards within the thread: where the new line lies behind the last stamp that it gave
+// out, the thread's own copy starts from there. Not from where the old line is by now: a thread
+// that was idle for long gave none out since, and an old line drifts off. (The old line was current
+// until the new epoch was seen, so that the two differ by nanoseconds then, which are gone at the
+// next.)
 void take_clock(ThreadBuffer& buffer) noexcept {
   ClockLine line = current_clock();
   if (line.mult != 0 && buffer.clock.mult != 0) {
     const std::uint64_t ticks = read_ticks();
-    const std::uint64_t before = line_at(buffer.clock, ticks);
-    if (line_at(line, ticks) < before) {
+    // A stamp of the caller's own may lie ahead of every clock.
+    const std::uint64_t last =
+        std::min(std::max(buffer.base_ns, buffer.read_ns), line_at(buffer.clock, ticks));
+    if (line_at(line, ticks) < last) {
       line.tsc_base = ticks;
-      line.ns_base = before;
+      line.ns_base = last;
     }
   }
   buffer.clock = line;
   if (line.mult == 0) buffer.poll_events_end = nullptr;  // the short way reads the counter
+}
+
+// The thread's line is of an epoch that is over.
+[[gnu::cold, gnu::noinline]] void renew_clock(ThreadBuffer& buffer) noexcept {
+  const std::uint32_t ready_epoch = buffer.ready_epoch;
+  buffer.ready_epoch = kBusyEpoch;
+  signal_fence();
+  take_clock(buffer);
+  signal_fence();
+  buffer.ready_epoch = ready_epoch;
 }
 
 bool next_chunk(ThreadBuffer& buffer) noexcept {
@@ -156,6 +147,16 @@ ArenaHold::ArenaHold(std::uint32_t tid) noexcept : users_(g_arena_users[tid % 16
 
 ArenaHold::~ArenaHold() { __atomic_fetch_sub(&users_, 1, __ATOMIC_RELEASE); }
 
+bool watch_thread_exit() noexcept {
+  // Beyond the first 32 keys glibc allocates, which a signal handler must not: such threads are
+  // found by the collector when they are gone.
+  if (!g_has_exit_key || g_exit_key >= 32) return false;
+  const bool is_exiting = t_buffer.is_exiting != 0;
+  const std::uintptr_t round = is_exiting ? kLastExitRound : 1;
+  pthread_setspecific(g_exit_key, reinterpret_cast<void*>(round));
+  return !is_exiting;
+}
+
 std::uint32_t this_tid() noexcept {
   if (t_buffer.tid == 0) t_buffer.tid = static_cast<std::uint32_t>(::syscall(SYS_gettid));
   return t_buffer.tid;
@@ -172,29 +173,6 @@ void adopt_chunk(ThreadBuffer& buffer, Arena& arena, std::uint32_t chunk) noexce
   buffer.event_count = 0;
 }
 
-void open_epoch() noexcept { __atomic_store_n(&g_epoch, next_epoch(), __ATOMIC_RELEASE); }
-void close_epoch() noexcept { __atomic_store_n(&g_epoch, 0, __ATOMIC_SEQ_CST); }
-void renew_epoch() noexcept {
-  std::uint32_t epoch = __atomic_load_n(&g_epoch, __ATOMIC_RELAXED);
-  if (epoch == 0) return;
-  // Fails if someone disabled or renewed it meanwhile: then there is nothing to do.
-  __atomic_compare_exchange_n(&g_epoch, &epoch, next_epoch(), false, __ATOMIC_RELEASE,
-                              __ATOMIC_RELAXED);
-}
-
-void mark_epoch(std::uint32_t bits) noexcept {
-  __atomic_store_n(&g_epoch_bits, bits, __ATOMIC_RELAXED);
-  std::uint32_t epoch = __atomic_load_n(&g_epoch, __ATOMIC_RELAXED);
-  while (epoch != 0 && (epoch & kSheddingBit) != bits) {
-    // Fails where someone enables or disables meanwhile: looks again at what that left. Release
-    // pairs with the acquire load in thread_enter(): who sees the bit sees the rates.
-    if (__atomic_compare_exchange_n(&g_epoch, &epoch, (epoch & ~kSheddingBit) | bits, false,
-                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-      return;
-    }
-  }
-}
-
 bool arena_is_unreferenced() noexcept {
   for (const ArenaUsers& users : g_arena_users) {
     if (__atomic_load_n(&users.count, __ATOMIC_SEQ_CST) != 0) return false;
@@ -202,46 +180,33 @@ bool arena_is_unreferenced() noexcept {
   return true;
 }
 
-void publish_clock(const ClockLine& line) noexcept {
-  const std::uint32_t version = __atomic_load_n(&g_clock_version, __ATOMIC_RELAXED);
-  __atomic_store_n(&g_clock_version, version + 1, __ATOMIC_RELAXED);
-  __atomic_thread_fence(__ATOMIC_RELEASE);
-  __atomic_store_n(&g_clock.tsc_base, line.tsc_base, __ATOMIC_RELAXED);
-  __atomic_store_n(&g_clock.ns_base, line.ns_base, __ATOMIC_RELAXED);
-  __atomic_store_n(&g_clock.mult, line.mult, __ATOMIC_RELAXED);
-  __atomic_store_n(&g_clock_version, version + 2, __ATOMIC_RELEASE);
-}
-
-ClockLine current_clock() noexcept {
-  // A reader that keeps meeting a writer (it would have to be interrupted each time) reads the
-  // kernel's clock rather than wait: it may be a signal handler on the writer's own thread.
-  for (int attempt = 0; attempt < 8; ++attempt) {
-    const std::uint32_t before = __atomic_load_n(&g_clock_version, __ATOMIC_ACQUIRE);
-    ClockLine line{};
-    line.tsc_base = __atomic_load_n(&g_clock.tsc_base, __ATOMIC_RELAXED);
-    line.ns_base = __atomic_load_n(&g_clock.ns_base, __ATOMIC_RELAXED);
-    line.mult = __atomic_load_n(&g_clock.mult, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if ((before & 1) == 0 && __atomic_load_n(&g_clock_version, __ATOMIC_RELAXED) == before) {
-      return line;
-    }
-  }
-  return ClockLine{0, 0, 0};
-}
-
 std::uint64_t now_ns() noexcept {
+  ThreadBuffer& buffer = t_buffer;
+  const std::uint32_t ready_epoch = buffer.ready_epoch;
   // Busy: this may be a signal handler, in the middle of a change of the thread's line.
-  const bool has_line = t_buffer.clock.mult != 0 && t_buffer.ready_epoch != kBusyEpoch;
-  return has_line ? thread_now_ns() : now_on(current_clock());
+  if (ready_epoch == kBusyEpoch || buffer.clock.mult == 0) return now_on(current_clock());
+  const std::uint32_t epoch = recording_epoch() & ~kSheddingBit;
+  if (__builtin_expect(ready_epoch != epoch || epoch == 0, 0)) renew_clock(buffer);
+  for (;;) {
+    const ClockLine line = buffer.clock;
+    signal_fence();
+    const std::uint64_t ns = now_on(line);
+    signal_fence();
+    if (__builtin_expect(buffer.clock.ns_base == line.ns_base, 1)) return buffer.read_ns = ns;
+  }
 }
 
 void leave_chunk(ThreadBuffer& buffer) noexcept {
   if (buffer.ready_epoch == kBusyEpoch) return;  // inside a record call that never returned
-  buffer.ready_epoch = 0;
+  // Until it is forgotten: a handler that records in between would write into a chunk that is the
+  // collector's.
+  buffer.ready_epoch = kBusyEpoch;
   signal_fence();
   if (buffer.control != nullptr) Arena::close(*buffer.control);
   forget_chunk(buffer);
   buffer.arena_serial = 0;
+  signal_fence();
+  buffer.ready_epoch = 0;
 }
 
 bool install_process_hooks() noexcept {
@@ -285,7 +250,9 @@ bool thread_enter(ThreadBuffer& buffer, EventType& type, std::uint64_t task) noe
   if (buffer.arena_serial != arena->serial()) {
     if (buffer.control != nullptr) Arena::close(*buffer.control);
     forget_chunk(buffer);
-    buffer.clock = ClockLine{0, 0, 0};
+    buffer.clock = ClockLine{0, 0, 0};  // another recording, another clock
+    buffer.base_ns = 0;
+    buffer.read_ns = 0;
     watch_thread_exit();
     buffer.arena_serial = arena->serial();
   }

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "dial9/event.h"
+#include "recorder/recording_state.h"
 #include "recorder/test_support.h"
 
 namespace dial9::internal {
@@ -199,6 +200,61 @@ TEST(ThreadBuffer, IsTakenBackFromAThreadThatDiedWithoutAWord) {
   }
   EXPECT_EQ(recorder->status().chunks_in_use, 0U);
   EXPECT_EQ(recorder.read().count("Numbered"), 1U);
+}
+
+// A line by which it is `ns` now, of a counter that counts half nanoseconds.
+ClockLine line_at_now(std::uint64_t ns) { return {read_ticks(), ns, std::uint64_t{1} << 63}; }
+constexpr std::uint64_t kHour = 3'600 * kTestSecond;
+
+class ThreadClock : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (read_ticks() == 0) GTEST_SKIP() << "no time-stamp counter on this machine";
+  }
+  // As the collector does it.
+  static void recalibrate(const ClockLine& line) {
+    publish_clock(line);
+    renew_epoch();
+  }
+  std::uint64_t last_stamp() {
+    const auto stamps = recorder_.read().stamps("Numbered");
+    return stamps.empty() ? 0 : stamps.back();
+  }
+  SteppedRecorder recorder_{RecorderOptions::memory(kTestBudget), false};
+};
+
+TEST_F(ThreadClock, IsTheCurrentOneForAThreadThatWasIdleWhileItsOldOneDriftedOff) {
+  recalibrate(line_at_now(kHour));
+  record(Numbered{0, 1});
+  t_buffer.clock.ns_base += 2 * kTestSecond;  // two seconds off, as after hours at a steered rate
+  recalibrate(line_at_now(2 * kHour));
+  record(Numbered{0, 2});
+  const std::uint64_t stamp = last_stamp();
+  EXPECT_GE(stamp, 2 * kHour);
+  recalibrate(line_at_now(3 * kHour));
+  t_buffer.clock.ns_base += 2 * kHour;
+  EXPECT_LT(now_ns(), 3 * kHour + 60 * kTestSecond) << "a time that is only read, neither";
+}
+
+TEST_F(ThreadClock, DoesntStayAheadBecauseAnOldLineWas) {
+  recalibrate(line_at_now(kHour));
+  record(Numbered{0, 1});
+  t_buffer.clock.ns_base += 2 * kHour;
+  recalibrate(line_at_now(2 * kHour));
+  record(Numbered{0, 2});
+  EXPECT_LT(last_stamp(), 2 * kHour + 60 * kTestSecond);
+}
+
+TEST_F(ThreadClock, NeverGoesBackBehindAStampThatItGaveOut) {
+  recalibrate(line_at_now(2 * kHour));
+  record(Numbered{0, 1});
+  const std::uint64_t recorded = last_stamp();
+  recalibrate(line_at_now(2 * kHour - kTestMs));
+  EXPECT_GE(now_ns(), recorded);
+  const std::uint64_t read = now_ns();
+  recalibrate(line_at_now(2 * kHour - 2 * kTestMs));
+  record(Numbered{0, 2});
+  EXPECT_GE(last_stamp(), read);
 }
 
 pthread_key_t g_key;

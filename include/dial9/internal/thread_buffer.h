@@ -109,6 +109,7 @@ struct ThreadBuffer {
   std::uint32_t is_exiting;    // has given its chunk back at the thread's end already
   std::uint32_t arena_serial;  // of the chunk's arena
   LossCause last_loss;         // of this thread; kCount: none since the last span_link()
+  std::uint64_t read_ns;       // the last time that now_ns() gave out
 };
 static_assert(offsetof(ThreadBuffer, clock) == 64);
 
@@ -157,12 +158,13 @@ inline void thread_publish(ThreadBuffer& buffer) noexcept {
 
 // CLOCK_MONOTONIC ns by the recorder's clock, on any thread, recording or not.
 std::uint64_t now_ns() noexcept;
-// The same without a call on a thread that has recorded. Not from signal handlers. One that records
-// meanwhile may give the thread a new clock line: then it is read again.
-inline std::uint64_t thread_now_ns() noexcept {
+// The same without a call on a thread that has recorded in this epoch (recording_epoch(), not 0);
+// another's line may be long out of date. For a stamp that is recorded at once. Not from signal
+// handlers. One that records meanwhile may give the thread a new line: then it is read again.
+inline std::uint64_t thread_now_ns(std::uint32_t epoch) noexcept {
   for (;;) {
     const ClockLine line = t_buffer.clock;
-    if (__builtin_expect(line.mult == 0, 0)) return now_ns();
+    if (__builtin_expect(t_buffer.ready_epoch != epoch || line.mult == 0, 0)) return now_ns();
     signal_fence();
     const std::uint64_t ns = line_at(line, read_ticks());
     signal_fence();

@@ -1,0 +1,197 @@
+// A signal at every single instruction: the processor's trap flag raises SIGTRAP after each one of
+// a record call, of the exit of a thread, and so on, and the handler records too. Deterministic: no
+// timing is involved. What holds: emitted = written + dropped, nothing torn, nothing doubled.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+#include <thread>
+
+#include "dial9/event.h"
+#include "dial9/span.h"
+#include "recorder/recording_state.h"
+#include "recorder/shedding.h"
+#include "recorder/test_support.h"
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define CAN_STEP 1
+#else
+#define CAN_STEP 0
+#endif
+
+namespace dial9::internal {
+namespace {
+
+DIAL9_EVENT(FromHandler, (std::uint64_t, number));
+DIAL9_EVENT(Interrupted, (std::uint64_t, number), (interned, name));
+DIAL9_EVENT(Long, (std::uint64_t, number), (text, words));
+DIAL9_SPAN(Around, "around", DIAL9_FIELDS((std::uint64_t, number)));
+
+// Of the one thread that is stepped.
+std::uint64_t g_steps = 0;
+std::uint64_t g_last_ns = 0;
+std::uint64_t g_backward_steps = 0;
+
+void on_step(int) {
+  record(FromHandler{g_steps++});
+  const std::uint64_t now = now_ns();
+  if (now < g_last_ns) ++g_backward_steps;
+  g_last_ns = now;
+}
+
+// What another thread does in between, at one of the steps.
+void (*g_between)() = nullptr;
+std::uint64_t g_between_at = 0;
+
+void on_step_between(int) {
+  if (g_steps++ == g_between_at) g_between();
+}
+
+// After each instruction of `work` the handler runs. It isn't stepped itself.
+template <class Work>
+void step_through(Work work) {
+#if CAN_STEP
+  asm volatile("pushfq; orq $0x100, (%%rsp); popfq" : : : "memory", "cc");
+  work();
+  asm volatile("pushfq; andq $~0x100, (%%rsp); popfq" : : : "memory", "cc");
+#else
+  work();
+#endif
+}
+
+class InterruptedAnywhere : public ::testing::Test {
+ protected:
+  InterruptedAnywhere() : recorder_(RecorderOptions::memory(std::uint64_t{64} << 20), false) {}
+
+  void SetUp() override {
+    if (!CAN_STEP) GTEST_SKIP() << "needs x86-64's trap flag, and no sanitizer in the handler";
+    g_steps = g_last_ns = g_backward_steps = 0;
+    ASSERT_EQ(::sigaction(SIGTRAP, nullptr, &before_), 0);
+    call_at_each_step(on_step);
+  }
+  static void call_at_each_step(void (*handler)(int)) {
+    struct sigaction action{};
+    action.sa_handler = handler;
+    ASSERT_EQ(::sigaction(SIGTRAP, &action, nullptr), 0);
+  }
+  void TearDown() override {
+    if (CAN_STEP) ::sigaction(SIGTRAP, &before_, nullptr);
+  }
+
+  // `own`: events of that type that the interrupted code recorded.
+  void expect_all_accounted_for(const std::string& type, std::uint64_t own) {
+    ASSERT_GT(g_steps, 20U) << "nothing was stepped";
+    const Trace trace = recorder_.read();
+    const std::uint64_t dropped = recorder_->status().events_dropped;
+    EXPECT_EQ(trace.count("FromHandler") + trace.count(type) + dropped, g_steps + own);
+    EXPECT_EQ(trace.lost("nested"), dropped);
+    EXPECT_GT(trace.count("FromHandler"), 0U);
+    EXPECT_EQ(g_backward_steps, 0U);
+    std::uint64_t next = 0;
+    for (const std::uint64_t number : trace.numbers("FromHandler", "number")) {
+      EXPECT_GE(number, next) << "twice, or out of order";
+      next = number + 1;
+    }
+  }
+
+  SteppedRecorder recorder_;
+
+ private:
+  struct sigaction before_{};
+};
+
+TEST_F(InterruptedAnywhere, ARecordCallLosesNothingUncounted) {
+  record(FromHandler{0});
+  recorder_.read();
+  step_through([] {
+    for (std::uint64_t i = 0; i < 3; ++i) record(Interrupted{i, "name"});
+  });
+  const Trace trace = recorder_.read();
+  EXPECT_EQ(trace.numbers("Interrupted", "number"), (std::vector<std::uint64_t>{0, 1, 2}));
+  EXPECT_EQ(trace.texts("Interrupted", "name"), (std::vector<std::string>(3, "name")));
+}
+
+TEST_F(InterruptedAnywhere, AThreadsFirstRecordCallLosesNothingUncounted) {
+  std::thread([] { step_through([] { record(Interrupted{1, "name"}); }); }).join();
+  expect_all_accounted_for("Interrupted", 1);
+}
+
+TEST_F(InterruptedAnywhere, AThreadThatLeavesItsChunkLosesNothingUncounted) {
+  std::thread([] {
+    record(Interrupted{1, "name"});
+    step_through([] { leave_chunk(t_buffer); });
+  }).join();
+  expect_all_accounted_for("Interrupted", 1);
+}
+
+TEST_F(InterruptedAnywhere, TheEndOfARecordingLosesNothingUncounted) {
+  std::thread([&] {
+    record(Interrupted{1, "name"});
+    step_through([&] {
+      recorder_->disable();
+      recorder_->enable();
+      record(Interrupted{2, "name"});
+    });
+  }).join();
+  const Trace trace = recorder_.read();
+  EXPECT_EQ(trace.numbers("Interrupted", "number"), (std::vector<std::uint64_t>{1, 2}));
+}
+
+TEST_F(InterruptedAnywhere, AChangeOfChunkLosesNothingUncounted) {
+  const std::string words(6'000, 'w');
+  const auto fill = [&] {
+    for (std::uint64_t i = 0; i < 4; ++i) record(Long{i, words});
+  };
+  std::thread([&] { step_through(fill); }).join();
+  expect_all_accounted_for("Long", 4);
+}
+
+TEST_F(InterruptedAnywhere, ANewClockLineDoesntLeadBackwards) {
+  std::thread([] {
+    record(Interrupted{1, "name"});
+    g_last_ns = now_ns();
+    step_through([] {
+      for (int i = 0; i < 3; ++i) {
+        renew_epoch();
+        (void)now_ns();
+      }
+      record(Interrupted{2, "name"});
+    });
+  }).join();
+  expect_all_accounted_for("Interrupted", 2);
+}
+
+// All interleavings of two threads of which one does its part between two instructions of the
+// other.
+void expect_marked_whenever(void (*work)(), void (*between)()) {
+  g_between = between;
+  g_between_at = 0;
+  do {
+    close_epoch();
+    mark_epoch(0);
+    g_steps = 0;
+    step_through(work);
+    ASSERT_NE(recording_epoch() & kSheddingBit, 0U) << "at step " << g_between_at;
+  } while (++g_between_at < g_steps);
+  ASSERT_GT(g_between_at, 20U) << "nothing was stepped";
+  mark_epoch(0);
+  close_epoch();
+}
+
+TEST_F(InterruptedAnywhere, ARecordingThatIsEnabledMeanwhileIsMarkedAsTheCollectorSays) {
+  call_at_each_step(on_step_between);
+  const auto mark = [] { mark_epoch(kSheddingBit); };
+  expect_marked_whenever(open_epoch, mark);
+  expect_marked_whenever(mark, open_epoch);
+}
+
+TEST_F(InterruptedAnywhere, ASpanKeepsItsEnterAndExit) {
+  std::thread([] { step_through([] { const span<Around> around({7}); }); }).join();
+  ASSERT_GT(g_steps, 20U);
+  const Trace trace = recorder_.read();
+  EXPECT_EQ(trace.count("SpanEnter:around"), trace.count("SpanExit:around"));
+}
+
+}  // namespace
+}  // namespace dial9::internal
