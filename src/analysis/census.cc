@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "analysis/counts.h"
 #include "analysis/fields.h"
 #include "analysis/shed_rate.h"
 #include "format/value.h"
@@ -44,6 +45,7 @@ Census::~Census() = default;
 void Census::begin_input(const format::Decoder& decoder) {
   decoder_ = &decoder;
   plans_.clear();
+  run_.clear();
 }
 
 void Census::on_stream_start() {
@@ -143,6 +145,9 @@ void Census::on_metadata(const format::Event& event, const Plan& plan) {
   const format::Value& entries = event.values[static_cast<std::size_t>(plan.fields[0])];
   for (format::ElementCursor cursor(entries); cursor.next();) {
     std::string key(cursor.key().text());
+    if (key == "boot_id") {
+      run_ = std::string(cursor.value().text());
+    }
     if (metadata_.size() < kMaxKept || metadata_.contains(key)) {
       metadata_[std::move(key)] = std::string(cursor.value().text());
     }
@@ -160,19 +165,28 @@ std::string Census::text(const format::Event& event, int field) const {
   return std::string(value.text());
 }
 
-// Segments repeat the records of the last seconds: each is taken once, and in order of time they
-// come.
+// Segments repeat the records of the last seconds, and in order of time they come. Several runs may
+// have recorded at the same time.
+bool Census::is_repeated(const std::string& kind, std::uint64_t at_ns) {
+  const std::pair key(run_, kind);
+  if (last_shed_ns_.size() >= kMaxKept && !last_shed_ns_.contains(key)) {
+    return true;
+  }
+  std::uint64_t& last_ns = last_shed_ns_[key];
+  if (at_ns <= last_ns) {
+    return true;
+  }
+  last_ns = at_ns;
+  return false;
+}
+
 void Census::on_shed(const format::Event& event, const Plan& plan) {
   const std::string name = text(event, plan.fields[0]);
-  if (shed_.size() >= kMaxKept && !shed_.contains(name)) {
+  if (is_repeated(name, event.timestamp_ns)) {
     return;
   }
   Shed& shed = shed_[name];
-  if (event.timestamp_ns <= shed.last_ns) {
-    return;
-  }
-  shed.last_ns = event.timestamp_ns;
-  shed.shed += number(event, plan.fields[2], 0);
+  shed.shed = sum_of(shed.shed, number(event, plan.fields[2], 0));
   if (plan.fields[1] >= 0) {
     const format::Value& rate = event.values[static_cast<std::size_t>(plan.fields[1])];
     shed.keep_one_in = std::max(shed.keep_one_in, shed_rate(rate));
@@ -180,10 +194,10 @@ void Census::on_shed(const format::Event& event, const Plan& plan) {
 }
 
 void Census::on_bill(const format::Event& event, const Plan& plan) {
-  bill_.elapsed_ns += number(event, plan.fields[0], 0);
-  bill_.collector_cpu_ns += number(event, plan.fields[1], 0);
-  bill_.host_cpu_ns += number(event, plan.fields[2], 0);
-  bill_.bytes += number(event, plan.fields[3], 0);
+  bill_.elapsed_ns = sum_of(bill_.elapsed_ns, number(event, plan.fields[0], 0));
+  bill_.collector_cpu_ns = sum_of(bill_.collector_cpu_ns, number(event, plan.fields[1], 0));
+  bill_.host_cpu_ns = sum_of(bill_.host_cpu_ns, number(event, plan.fields[2], 0));
+  bill_.bytes = sum_of(bill_.bytes, number(event, plan.fields[3], 0));
 }
 
 void Census::on_loss(const format::Event& event, const Plan& plan) {
@@ -192,7 +206,7 @@ void Census::on_loss(const format::Event& event, const Plan& plan) {
     cause = "(other causes)";
   }
   Loss& loss = loss_[cause];
-  loss.count += number(event, plan.fields[1], 0);
+  loss.count = sum_of(loss.count, number(event, plan.fields[1], 0));
   loss.first_ns = std::min(loss.first_ns, number(event, plan.fields[2], event.timestamp_ns));
   loss.last_ns = std::max(loss.last_ns, number(event, plan.fields[3], event.timestamp_ns));
 }
@@ -200,7 +214,7 @@ void Census::on_loss(const format::Event& event, const Plan& plan) {
 std::uint64_t Census::lost_events() const {
   std::uint64_t lost = 0;
   for (const auto& [cause, loss] : loss_) {
-    lost += loss.count;
+    lost = sum_of(lost, loss.count);
   }
   return lost;
 }

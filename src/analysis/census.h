@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analysis/trace.h"
@@ -19,8 +20,9 @@
 namespace dial9::analysis {
 
 // Counts what one or many decoders see, one after the other. Not movable. Memory: the schemas'
-// names, at most 4,096 anchors, 4,096 causes of loss and 4,096 metadata keys (beyond them the later
-// ones are left out), and 65,536 workers a stream (inversions of further ones aren't counted).
+// names, at most 4,096 anchors, 4,096 causes of loss, 4,096 classes of what was shed and 4,096
+// metadata keys (beyond them the later ones are left out), and 65,536 workers a stream (inversions
+// of further ones aren't counted).
 class Census {
  public:
   struct Loss {
@@ -32,7 +34,6 @@ class Census {
   struct Shed {
     std::uint64_t shed = 0;  // units left out to keep within the recorder's budget
     double keep_one_in = 1;  // the most that was told
-    std::uint64_t last_ns = 0;
   };
   // Sums over the recorder's bills.
   struct Bill {
@@ -86,6 +87,7 @@ class Census {
   void on_shed(const format::Event& event, const Plan& plan);
   void on_bill(const format::Event& event, const Plan& plan);
   std::string text(const format::Event& event, int field) const;
+  bool is_repeated(const std::string& kind, std::uint64_t at_ns);
 
   std::unique_ptr<format::Visitor> visitor_;
   const format::Decoder* decoder_ = nullptr;
@@ -94,6 +96,9 @@ class Census {
   std::map<std::string, Loss> loss_;
   std::map<std::string, Shed> shed_;
   Bill bill_;
+  std::string run_;  // the boot id that the metadata before told
+  // Of each class of each run: the last record of rates.
+  std::map<std::pair<std::string, std::string>, std::uint64_t> last_shed_ns_;
   std::map<std::string, std::string> metadata_;
   std::vector<Anchor> anchors_;
   std::unordered_map<std::uint64_t, std::uint64_t> last_of_worker_;  // in this stream

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/counts.h"
 #include "analysis/finders.h"
 #include "analysis/human.h"
 
@@ -83,13 +84,7 @@ double deepest(const Series& series, std::uint64_t from_ns, std::uint64_t to_ns)
   return depth;
 }
 
-// A depth comes from a whole number of 64 bits, of which the largest round up to 2^64.
-std::uint64_t whole(double depth) {
-  constexpr double kLargest = 18446744073709549568.0;  // below 2^64
-  return static_cast<std::uint64_t>(std::min(depth, kLargest));
-}
-
-std::string depth_text(double depth) { return human_count(whole(depth)); }
+std::string depth_text(double depth) { return human_count(count_of(depth)); }
 
 void judge(const FindContext& context, const Series& series, Findings& out) {
   const Slices slices = slice(series);
@@ -112,7 +107,7 @@ void judge(const FindContext& context, const Series& series, Findings& out) {
   finding.worst_ns = finding.end_ns - finding.at_ns;
   const double depth = deepest(series, finding.at_ns, finding.end_ns + 1);
   finding.severity = depth >= kCriticalDepth ? Severity::kCritical : Severity::kWarning;
-  finding.count = whole(depth);
+  finding.count = count_of(depth);
   const std::string span = human_duration(finding.worst_ns);
   finding.message = is_rising ? finding.where + " rose from " + depth_text(low) + " to " +
                                     depth_text(high) + " over " + span + " without falling"
@@ -120,7 +115,7 @@ void judge(const FindContext& context, const Series& series, Findings& out) {
                                     span + " and reached " + depth_text(depth);
   std::string lowest;
   for (const double value : slices.lowest) {
-    lowest += (lowest.empty() ? "" : " ") + std::to_string(whole(value));
+    lowest += (lowest.empty() ? "" : " ") + std::to_string(count_of(value));
   }
   finding.evidence.push_back("the lowest depth of each " + human_duration(slices.slice_ns) + ": " +
                              lowest);

@@ -61,6 +61,29 @@ TEST(LongPoll, IsFoundAgainstTheProgramsOwnDistribution) {
   EXPECT_GE(worst.severity, Severity::kWarning);
 }
 
+TEST(LongPoll, CountsCallsThatOverlapInsideItOnce) {
+  TraceBuilder builder;
+  ordinary_polls(builder, 1'000);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    const std::uint64_t at_ns = 2 * kSecond + i * 100 * kMs;
+    builder.poll(at_ns, at_ns + 20 * kMs, 0, 99, "slow.cc:7");
+    builder.blocking_call(at_ns + kMs, 10 * kMs, 99, "fsync");
+    builder.blocking_call(at_ns + 2 * kMs, 9 * kMs, 99, "write");  // inside it
+  }
+  const std::vector<Finding> findings = diagnose(builder.load());
+  const auto found = std::find_if(findings.begin(), findings.end(), [](const Finding& one) {
+    return one.kind == FindingKind::kLongPoll;
+  });
+  ASSERT_NE(found, findings.end());
+  const auto says = [&](const char* text) {
+    return std::any_of(
+        found->evidence.begin(), found->evidence.end(),
+        [&](const std::string& line) { return line.find(text) != std::string::npos; });
+  };
+  EXPECT_TRUE(says("of the longest poll (20.0 ms), 10.0 ms"))
+      << ::testing::PrintToString(found->evidence);
+}
+
 TEST(LongPoll, IsNotFoundInAProgramWhosePollsAreAllLong) {
   TraceBuilder builder;
   for (std::uint64_t i = 0; i < 300; ++i) {

@@ -35,8 +35,11 @@ std::uint32_t Loader::Impl::intern_stack(std::span<const std::uint64_t> frames) 
   }
   Stacks& stacks = trace_.stacks;
   const std::uint64_t hash = hash_of(frames);
+  // Stacks that were made to have one hash are kept as often as they are met.
+  constexpr int kMostCompared = 16;
+  int compared = 0;
   const auto [first, last] = stack_by_hash_.equal_range(hash);
-  for (auto at = first; at != last; ++at) {
+  for (auto at = first; at != last && compared < kMostCompared; ++at, ++compared) {
     const Range range = stacks.ranges[at->second];
     bool is_same = range.size() == frames.size();
     for (std::uint32_t i = 0; is_same && i < range.size(); ++i) {
@@ -54,7 +57,9 @@ std::uint32_t Loader::Impl::intern_stack(std::span<const std::uint64_t> frames) 
   }
   const auto number = static_cast<std::uint32_t>(stacks.ranges.size());
   stacks.ranges.push_back({from, static_cast<std::uint32_t>(stacks.frames.size())});
-  stack_by_hash_.emplace(hash, number);
+  if (compared < kMostCompared) {
+    stack_by_hash_.emplace(hash, number);
+  }
   return number;
 }
 

@@ -25,7 +25,7 @@ void Symbols::sort() {
   rows_.shrink_to_fit();
 }
 
-std::vector<Symbol> Symbols::at(std::uint64_t address) const {
+std::vector<Symbol> Symbols::at(std::uint64_t address, std::size_t most) const {
   const auto after = std::upper_bound(
       rows_.begin(), rows_.end(), address,
       [](std::uint64_t wanted, const Symbol& symbol) { return wanted < symbol.addr; });
@@ -34,7 +34,9 @@ std::vector<Symbol> Symbols::at(std::uint64_t address) const {
     return out;
   }
   const std::uint64_t addr = std::prev(after)->addr;
-  for (auto at = after; at != rows_.begin() && std::prev(at)->addr == addr; --at) {
+  std::size_t looked_at = 0;
+  for (auto at = after;
+       at != rows_.begin() && std::prev(at)->addr == addr && looked_at < most; --at, ++looked_at) {
     const Symbol& symbol = *std::prev(at);
     if (address == addr || address - addr < symbol.size) {
       out.push_back(symbol);

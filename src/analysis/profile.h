@@ -50,7 +50,8 @@ class Symbols {
   void add(const Symbol& symbol) { rows_.push_back(symbol); }
   void sort();
   // The symbols of an address from the innermost to the outermost; empty: none covers it.
-  std::vector<Symbol> at(std::uint64_t address) const;
+  // Of the `most` innermost ones.
+  std::vector<Symbol> at(std::uint64_t address, std::size_t most) const;
   std::size_t size() const { return rows_.size(); }
   std::size_t bytes() const { return rows_.capacity() * sizeof(Symbol); }
   std::vector<Symbol>& rows() { return rows_; }

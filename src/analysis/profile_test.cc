@@ -98,6 +98,53 @@ TEST(Profile, PutsASampleOnTheLaneOfTheWorkerThatHadTheThreadThen) {
   EXPECT_EQ(trace.names.text(trace.sample_rows[2].thread_name), "logger");
 }
 
+TEST(Profile, AThreadIdThatWasUsedAgainIsOfTheWorkerThatHasItNow) {
+  TraceBuilder builder;
+  for (const std::uint64_t worker : {1U, 0U}) {  // first worker 1 has it, then worker 0
+    const std::uint64_t from_ns = worker == 1 ? 1'000 : 9'000;
+    builder.park(from_ns, worker, 77);
+    builder.unpark(from_ns + 100, worker, TraceBuilder::kNoWait, 77);
+    builder.park(from_ns + 500, worker, 77);
+    builder.unpark(from_ns + 600, worker, TraceBuilder::kNoWait, 77);
+  }
+  sample(builder, 1'300, 77, {1});
+  sample(builder, 5'000, 77, {1});  // of either, or of a thread that was neither
+  sample(builder, 9'300, 77, {1});
+  const Trace trace = builder.load();
+  ASSERT_EQ(trace.sample_rows.size(), 3U);
+  EXPECT_EQ(trace.sample_rows[0].lane, 0U);
+  EXPECT_EQ(trace.samples[trace.sample_rows[0].samples.first].at_ns, 9'300U);
+  EXPECT_EQ(trace.sample_rows[1].lane, 1U);
+  EXPECT_EQ(trace.samples[trace.sample_rows[1].samples.first].at_ns, 1'300U);
+  EXPECT_EQ(trace.sample_rows[2].lane, kNoIndex);
+}
+
+// Frames that the loader's hash brings to one value, whatever the first is.
+std::vector<std::uint64_t> colliding_stack(std::uint64_t first) {
+  std::uint64_t hash = 0x9e3779b97f4a7c15U + 2;
+  hash = (hash ^ first) * 0xff51afd7ed558ccdU;
+  hash ^= hash >> 32;
+  return {first, hash ^ 12'345};
+}
+
+TEST(Profile, StacksOfOneHashStayApartAndDoNotSlowALoadDown) {
+  TraceBuilder builder;
+  auto& out = builder.encoder();
+  out.schema(kSample, "CpuSampleEvent", true,
+             {{"tid", FieldType::kU32}, {"callchain", FieldType::kStackFrames}});
+  constexpr std::uint64_t kStacks = 200'000;  // each compared with all before would take minutes
+  for (std::uint64_t i = 0; i < kStacks; ++i) {
+    out.begin(kSample, 1'000 + i);
+    out.u32(1);
+    out.stack_frames(colliding_stack(i));
+  }
+  const Trace trace = builder.load();
+  ASSERT_EQ(trace.samples.size(), kStacks);
+  for (std::uint32_t i = 0; i < kStacks; i += 999) {
+    ASSERT_EQ(frames_of(trace, trace.samples[i].stack), colliding_stack(i));
+  }
+}
+
 TEST(Profile, KeepsAStackOnceHoweverOftenItIsMet) {
   TraceBuilder builder;
   sample(builder, 1'000, 1, {10, 20});
@@ -119,7 +166,7 @@ TEST(Profile, NamesAnAddressBySymbolsFromTheInnermostToTheOutermost) {
   const Trace trace = builder.load();
   const auto names = [&](std::uint64_t address) {
     std::string out;
-    for (const Symbol& one : trace.symbols.at(address)) {
+    for (const Symbol& one : trace.symbols.at(address, 8)) {
       out += std::string(trace.names.text(one.name)) + " ";
     }
     return out;

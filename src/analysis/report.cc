@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "analysis/counts.h"
 #include "analysis/delays.h"
 #include "analysis/finders.h"
 #include "analysis/human.h"
@@ -114,8 +115,7 @@ std::string head(const Trace& trace) {
   }
   if (polls.complete != 0) {
     if (shed.shed(ShedKind::kPolls) != 0) {
-      out += "about " +
-             counted(static_cast<std::uint64_t>(polls.estimated_complete + 0.5), "poll") +
+      out += "about " + counted(count_of(polls.estimated_complete + 0.5), "poll") +
              " in all; of those that were kept:\n";
     }
     out += "polls: " + spread_text(polls.durations);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/counts.h"
 #include "analysis/human.h"
 
 namespace dial9::analysis {
@@ -16,7 +17,7 @@ ShedWindows::ShedWindows(const Trace& trace) {
         continue;
       }
       shed_class.most = std::max(shed_class.most, record.keep_one_in);
-      shed_class.shed += record.shed;
+      shed_class.shed = sum_of(shed_class.shed, record.shed);
       // Begins where the rate was told; what was counted under it comes with the next record.
       if (record.since_ns < record.at_ns && (last == nullptr || last->at_ns <= record.since_ns)) {
         const double weight = record.kept == 0 ? (last == nullptr ? 1 : last->keep_one_in)

@@ -157,6 +157,35 @@ TEST(Shed, IsSummedByTheCensus) {
   EXPECT_EQ(census.shed().at("events").keep_one_in, 4);
 }
 
+TEST(Shed, IsSummedByTheCensusOverRunsOfTheSameTime) {
+  TraceBuilder builder;
+  for (const std::string_view run : {"abcd-1", "efgh-2", "abcd-1"}) {  // the last repeats the first
+    builder.metadata(500, "boot_id", run);
+    tell(builder, {1'000, "events", 4, 1'000, 0, 0});
+    tell(builder, {2'000, "events", 1, 1'000, 10, run == "abcd-1" ? 30U : 7U});
+    builder.new_stream();
+  }
+  const std::vector<std::uint8_t> bytes = builder.take();
+  Census census;
+  format::Decoder decoder(census.visitor());
+  census.begin_input(decoder);
+  ASSERT_TRUE(decoder.feed(bytes));
+  EXPECT_EQ(census.shed().at("events").shed, 37U);
+}
+
+TEST(Shed, CountsBeyondWhatANumberHoldsStopAtTheLargest) {
+  constexpr std::uint64_t kMost = ~std::uint64_t{0};
+  TraceBuilder builder;
+  tell(builder, {1'000, "polls", 4, 1'000, 0, 0});
+  tell(builder, {2'000, "polls", 4, 1'000, 1, kMost});
+  tell(builder, {3'000, "polls", 1, 2'000, 1, kMost});
+  for (std::uint64_t i = 0; i < 3; ++i) builder.poll(1'100 + i * 100, 1'150 + i * 100, 0, 7);
+  const Trace trace = builder.load();
+  EXPECT_EQ(ShedWindows(trace).shed(ShedKind::kPolls), kMost);
+  EXPECT_NE(report_text(trace, {}).find("about 18,446,744,073,709,551,615 polls in all"),
+            std::string::npos);
+}
+
 TEST(Shed, ARateThatIsNoRateIsBounded) {
   for (const double told : {std::numeric_limits<double>::infinity(), 1e300}) {
     TraceBuilder builder;

@@ -24,26 +24,6 @@ std::uint64_t take(std::uint64_t& from, std::uint64_t wanted_ns) {
   return taken;
 }
 
-// Covered time of blocks that come by start, clipped to a stretch; each moment counts once, for the
-// kind of the earlier block.
-class CoveredTime {
- public:
-  explicit CoveredTime(Interval within) : within_(within), done_ns_(within.from_ns) {}
-  std::uint64_t add(std::uint64_t from_ns, std::uint64_t to_ns) {
-    const std::uint64_t from = std::max(from_ns, done_ns_);
-    const std::uint64_t to = std::min(to_ns, within_.to_ns);
-    if (to <= from) {
-      return 0;
-    }
-    done_ns_ = to;
-    return to - from;
-  }
-
- private:
-  Interval within_;
-  std::uint64_t done_ns_;
-};
-
 }  // namespace
 
 std::string_view describe(UnknownTime reason) {
@@ -94,27 +74,42 @@ void SpanTime::add(const SpanTime& other) {
 }
 
 SpanTimes::SpanTimes(const Trace& trace)
-    : trace_(trace), loss_(ShedWindows(trace).with_losses(trace)) {
+    : trace_(trace), loss_(ShedWindows(trace).with_losses(trace)), reach_(trace) {
   const auto& blocks = trace.blocks;  // by start
+  std::vector<std::uint32_t> in_polls;
+  std::vector<std::uint32_t> strand_waits;
   for (std::uint32_t i = 0; i < blocks.size(); ++i) {
     if (blocks[i].poll != kNoIndex) {
-      in_polls_.push_back(i);
+      in_polls.push_back(i);
     } else if (is_strand_wait(blocks[i])) {
-      strand_waits_.push_back(i);
-      longest_strand_wait_ns_ = std::max(longest_strand_wait_ns_, blocks[i].duration_ns);
+      strand_waits.push_back(i);
     }
   }
-  const auto by = [&](auto member) {
-    return [&blocks, member](std::uint32_t a, std::uint32_t b) {
+  const auto fill = [&](HeldTimes& held, std::vector<std::uint32_t>& order, auto member) {
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       return blocks[a].*member != blocks[b].*member ? blocks[a].*member < blocks[b].*member : a < b;
-    };
+    });
+    for (const std::uint32_t block : order) {
+      held.add(blocks[block].*member, blocks[block]);
+    }
+    held.shrink();
   };
-  std::sort(in_polls_.begin(), in_polls_.end(), by(&Block::poll));
-  std::sort(strand_waits_.begin(), strand_waits_.end(), by(&Block::task));
+  fill(in_polls_, in_polls, &Block::poll);
+  fill(strand_waits_, strand_waits, &Block::task);
+  unexplained_.resize(trace.parks.size());
+  for (std::uint32_t lane = 0; lane < trace.lanes.size(); ++lane) {
+    const Range parks = trace.lanes[lane].parks;
+    for (std::uint32_t park = parks.first + 1; park < parks.last; ++park) {
+      if (has_known_cpu_time(lane) && is_stretch_known(park)) {
+        unexplained_[park] = unexplained_before(park);
+      }
+    }
+  }
 }
 
 std::size_t SpanTimes::bytes() const {
-  return (in_polls_.capacity() + strand_waits_.capacity()) * sizeof(std::uint32_t);
+  return reach_.bytes() + in_polls_.bytes() + strand_waits_.bytes() +
+         unexplained_.capacity() * sizeof(std::uint64_t);
 }
 
 // Of a lane's polls that start in [from, to); they lie in a row.
@@ -134,26 +129,42 @@ std::uint64_t SpanTimes::blocked_between(std::uint32_t lane, std::uint64_t from_
     }
     return low;
   };
-  const std::uint32_t first = first_from(from_ns);
-  const std::uint32_t last = first_from(to_ns);
-  const auto poll_of = [&](std::uint32_t block) { return trace_.blocks[block].poll; };
-  auto at = std::lower_bound(
-      in_polls_.begin(), in_polls_.end(), first,
-      [&](std::uint32_t block, std::uint32_t poll) { return poll_of(block) < poll; });
-  CoveredTime coverage({from_ns, to_ns});
+  std::uint64_t done_ns = from_ns;  // a block may reach into the poll after its own
   std::uint64_t total_ns = 0;
-  for (; at != in_polls_.end() && poll_of(*at) < last; ++at) {
-    const Block& block = trace_.blocks[*at];
-    total_ns += coverage.add(block.start_ns, block.end_ns());
+  for (const HeldTime& held : in_polls_.of_all(first_from(from_ns), first_from(to_ns))) {
+    const std::uint64_t begin_ns = std::max(held.from_ns, done_ns);
+    const std::uint64_t end_ns = std::min(held.to_ns, to_ns);
+    if (begin_ns < end_ns) {
+      total_ns += end_ns - begin_ns;
+      done_ns = end_ns;
+    }
   }
   return total_ns;
+}
+
+bool SpanTimes::has_known_cpu_time(std::uint32_t lane) const {
+  const std::uint32_t worker = trace_.lanes[lane].worker;
+  return worker != kUnknownWorker && worker != kBlockingWorker;  // several threads
+}
+
+// Whether the CPU time between the park before and `park`, which isn't its lane's first, is known.
+bool SpanTimes::is_stretch_known(std::uint32_t park) const {
+  const Parks& parks = trace_.parks;
+  const std::uint32_t before = park - 1;
+  const std::uint64_t from_cpu_ns = parks.cpu_end_ns[before];
+  const std::uint64_t to_cpu_ns = parks.cpu_start_ns[park];
+  const bool is_read = (parks.flags[before] & (kParkOpen | kParkEndLost)) == 0 &&
+                       (parks.flags[park] & kParkStartLost) == 0 && from_cpu_ns != kUnknownNs &&
+                       to_cpu_ns != kUnknownNs && from_cpu_ns != 0 && to_cpu_ns >= from_cpu_ns &&
+                       parks.tid[before] == parks.tid[park];
+  return is_read && !loss_.touches(parks.end_ns[before], parks.start_ns[park]);
 }
 
 // The park that ends the busy stretch of a poll, if the stretch's CPU time is known.
 std::uint32_t SpanTimes::park_after(std::uint32_t poll) const {
   const Lane& lane = trace_.lanes[trace_.polls.lane[poll]];
-  if (lane.worker == kUnknownWorker || lane.worker == kBlockingWorker) {
-    return kNoIndex;  // several threads
+  if (!has_known_cpu_time(trace_.polls.lane[poll])) {
+    return kNoIndex;
   }
   const Parks& parks = trace_.parks;
   std::uint32_t low = lane.parks.first;
@@ -166,17 +177,8 @@ std::uint32_t SpanTimes::park_after(std::uint32_t poll) const {
       high = middle;
     }
   }
-  if (low == lane.parks.first || low == lane.parks.last) {
-    return kNoIndex;
-  }
-  const std::uint32_t before = low - 1;
-  const std::uint64_t from_cpu_ns = parks.cpu_end_ns[before];
-  const std::uint64_t to_cpu_ns = parks.cpu_start_ns[low];
-  const bool is_read = (parks.flags[before] & (kParkOpen | kParkEndLost)) == 0 &&
-                       (parks.flags[low] & kParkStartLost) == 0 && from_cpu_ns != kUnknownNs &&
-                       to_cpu_ns != kUnknownNs && from_cpu_ns != 0 && to_cpu_ns >= from_cpu_ns &&
-                       parks.tid[before] == parks.tid[low];
-  return is_read && !loss_.touches(parks.end_ns[before], parks.start_ns[low]) ? low : kNoIndex;
+  const bool has_both = low != lane.parks.first && low != lane.parks.last;
+  return has_both && is_stretch_known(low) ? low : kNoIndex;
 }
 
 // Time off the CPU between the park before and `park`, beyond the recorded blocks.
@@ -204,7 +206,6 @@ class SpanSweep {
       run_without_task();
       return time_;
     }
-    waits_ = waits_of(task);
     const std::uint32_t next = collect(task);
     std::uint64_t at_ns = within_.from_ns;
     std::size_t i = 0;
@@ -237,22 +238,11 @@ class SpanSweep {
         range.last = middle;
       }
     }
-    // What reaches into it may be several polls, on a lane each.
-    for (std::uint32_t lane = 0; lane < trace_.lanes.size(); ++lane) {
-      const std::uint32_t poll = trace_.poll_at(lane, within_.from_ns);
-      if (poll != kNoIndex && polls.task[poll] == task && polls.start_ns[poll] < within_.from_ns) {
-        polls_.push_back(poll);
-      }
-    }
-    std::sort(polls_.begin(), polls_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return polls.start_ns[a] != polls.start_ns[b] ? polls.start_ns[a] < polls.start_ns[b] : a < b;
-    });
-    if (range.first != first_of_task) {
-      const std::uint32_t before = trace_.task_polls[range.first - 1];
-      has_poll_before_ = true;
-      is_cut_ = !polls.is_complete(before);
-      last_end_ns_ = polls.end_ns[before];
-    }
+    const PollReach::Before before =
+        times_.reach_.before(task, range.first - first_of_task, within_.from_ns, polls_);
+    has_poll_before_ = before.has_polls;
+    is_cut_ = before.is_cut;
+    last_end_ns_ = before.end_ns;
     std::uint32_t i = range.first;
     for (; i < last && polls.start_ns[trace_.task_polls[i]] < within_.to_ns; ++i) {
       polls_.push_back(trace_.task_polls[i]);
@@ -283,7 +273,8 @@ class SpanSweep {
     std::uint32_t owner = polls_[i];  // of those so far, what ends last
     std::uint64_t covered_ns = std::min(poll_end(i), within_.to_ns);
     std::uint64_t done_ns = at_ns;
-    is_cut_ = !trace_.polls.is_complete(owner);
+    const bool overlaps = has_poll_before_ && poll_start(i) < last_end_ns_;
+    is_cut_ = (overlaps && is_cut_) || !trace_.polls.is_complete(owner);
     for (++i; i < polls_.size() && poll_start(i) < covered_ns; ++i) {
       is_cut_ = is_cut_ || !trace_.polls.is_complete(polls_[i]);
       const std::uint64_t start_ns = std::max(poll_start(i), done_ns);
@@ -303,8 +294,8 @@ class SpanSweep {
     }
     alone(owner, {done_ns, std::max(done_ns, covered_ns)});
     at_ns = std::max(at_ns, covered_ns);
+    last_end_ns_ = std::max(has_poll_before_ ? last_end_ns_ : 0, trace_.polls.end_ns[owner]);
     has_poll_before_ = true;
-    last_end_ns_ = trace_.polls.end_ns[owner];
     return i;
   }
 
@@ -335,27 +326,18 @@ class SpanSweep {
       unknown(UnknownTime::kNoCpuClock, rest_ns);
       return;
     }
-    const auto [stretch, is_new] = left_.try_emplace(park, 0);
-    if (is_new) {
-      stretch->second = times_.unexplained_before(park);
-    }
-    std::uint64_t& left_ns = stretch->second;
+    std::uint64_t& left_ns = left_.try_emplace(park, times_.unexplained_[park]).first->second;
     unknown(UnknownTime::kOffCpu, take(rest_ns, take(left_ns, rest_ns)));
     time_.on_cpu_ns += rest_ns;
   }
 
   // What is recorded of a poll's calls, locks and switches within `part`.
   std::uint64_t add_blocks(std::uint32_t poll, Interval part) {
-    const auto& blocks = trace_.blocks;
-    auto at = std::lower_bound(
-        times_.in_polls_.begin(), times_.in_polls_.end(), poll,
-        [&](std::uint32_t block, std::uint32_t wanted) { return blocks[block].poll < wanted; });
-    CoveredTime coverage(part);
     std::uint64_t held_ns = 0;
-    for (; at != times_.in_polls_.end() && blocks[*at].poll == poll; ++at) {
-      const Block& block = blocks[*at];
-      const std::uint64_t ns = coverage.add(block.start_ns, block.end_ns());
-      (block.kind == BlockKind::kPreempted ? time_.scheduler_delay_ns : time_.blocked_ns) += ns;
+    for (const HeldTime& held : times_.in_polls_.touching(poll, part.from_ns, part.to_ns)) {
+      const std::uint64_t ns =
+          std::min(held.to_ns, part.to_ns) - std::max(held.from_ns, part.from_ns);
+      (held.kind == BlockKind::kPreempted ? time_.scheduler_delay_ns : time_.blocked_ns) += ns;
       held_ns += ns;
     }
     return held_ns;
@@ -374,22 +356,13 @@ class SpanSweep {
       has_loss_ = true;
       return;
     }
-    CoveredTime coverage(part);
     std::uint64_t done_ns = part.from_ns;
-    const auto& blocks = trace_.blocks;
-    for (const std::uint32_t* wait = waits_.first; wait != waits_.last; ++wait) {
-      const Block& block = blocks[*wait];
-      if (block.start_ns >= part.to_ns) {
-        break;
-      }
-      const std::uint64_t ns = coverage.add(block.start_ns, block.end_ns());
-      if (ns == 0) {
-        continue;
-      }
-      const std::uint64_t to_ns = std::min(block.end_ns(), part.to_ns);
-      outside_polls({done_ns, to_ns - ns}, next);
-      time_.blocked_ns += ns;
-      done_ns = to_ns;
+    const std::uint32_t task = trace_.spans.task[span_];
+    for (const HeldTime& wait : times_.strand_waits_.touching(task, part.from_ns, part.to_ns)) {
+      const std::uint64_t wait_ns = std::max(wait.from_ns, done_ns);
+      outside_polls({done_ns, wait_ns}, next);
+      done_ns = std::min(wait.to_ns, part.to_ns);
+      time_.blocked_ns += done_ns - wait_ns;
     }
     outside_polls({done_ns, part.to_ns}, next);
   }
@@ -438,39 +411,17 @@ class SpanSweep {
     unknown(UnknownTime::kConcurrent, moved_ns);
   }
 
-  struct Waits {
-    const std::uint32_t* first = nullptr;
-    const std::uint32_t* last = nullptr;
-  };
-  // The task's waits for strands that may touch the span.
-  Waits waits_of(std::uint32_t task) const {
-    const auto& blocks = trace_.blocks;
-    const auto first_from = [&](std::uint32_t of_task, std::uint64_t at_ns) {
-      return std::lower_bound(times_.strand_waits_.begin(), times_.strand_waits_.end(), of_task,
-                              [&](std::uint32_t block, std::uint32_t wanted) {
-                                return blocks[block].task != wanted
-                                           ? blocks[block].task < wanted
-                                           : blocks[block].start_ns < at_ns;
-                              });
-    };
-    const std::uint64_t reach_ns = std::min(within_.from_ns, times_.longest_strand_wait_ns_);
-    const auto* base = times_.strand_waits_.data();
-    return {base + (first_from(task, within_.from_ns - reach_ns) - times_.strand_waits_.begin()),
-            base + (first_from(task, within_.to_ns) - times_.strand_waits_.begin())};
-  }
-
   const SpanTimes& times_;
   const Trace& trace_;
   std::uint32_t span_;
   Interval within_;
   SpanTime time_;
-  Waits waits_;
   std::unordered_map<std::uint32_t, std::uint64_t> left_;  // unexplained ns, by the park's index
   std::vector<std::uint32_t> polls_;
   std::uint64_t in_poll_ns_ = 0;
-  std::uint64_t last_end_ns_ = 0;  // of the poll before
+  std::uint64_t last_end_ns_ = 0;  // of the polls before
   bool has_poll_before_ = false;
-  bool is_cut_ = false;  // the poll before has no recorded end
+  bool is_cut_ = false;  // no end was recorded of the poll before, or one it overlaps with
   bool has_loss_ = false;
 };
 

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/held_times.h"
 #include "analysis/loss_ranges.h"
+#include "analysis/poll_reach.h"
 #include "analysis/trace.h"
 
 namespace dial9::analysis {
@@ -45,7 +47,8 @@ struct SpanTime {
 };
 
 // Answers for all spans of a trace, which outlives this. Immutable: any number of threads may ask.
-// Memory: 8 bytes a block. A question costs O(polls of the task in the span × log polls).
+// Memory: 24 bytes a block, 8 a park, 12 a poll of tasks whose polls overlap. A question costs
+// O((polls of the task in the span + blocks in it) × log n), whatever lies outside the span.
 class SpanTimes {
  public:
   explicit SpanTimes(const Trace& trace);
@@ -55,6 +58,8 @@ class SpanTimes {
 
  private:
   friend class SpanSweep;
+  bool has_known_cpu_time(std::uint32_t lane) const;
+  bool is_stretch_known(std::uint32_t park) const;
   std::uint32_t park_after(std::uint32_t poll) const;
   std::uint64_t unexplained_before(std::uint32_t park) const;
   std::uint64_t blocked_between(std::uint32_t lane, std::uint64_t from_ns,
@@ -62,9 +67,10 @@ class SpanTimes {
 
   const Trace& trace_;
   LossRanges loss_;
-  std::vector<std::uint32_t> in_polls_;      // blocks inside a poll, by (poll, start)
-  std::vector<std::uint32_t> strand_waits_;  // by (task, start)
-  std::uint64_t longest_strand_wait_ns_ = 0;
+  PollReach reach_;
+  HeldTimes in_polls_;                      // by poll
+  HeldTimes strand_waits_;                  // by task
+  std::vector<std::uint64_t> unexplained_;  // by park: ns off the CPU before it that no block tells
 };
 
 }  // namespace dial9::analysis

@@ -6,6 +6,8 @@
 #include <bit>
 #include <limits>
 
+#include "analysis/counts.h"
+
 namespace dial9::analysis {
 namespace {
 
@@ -93,7 +95,7 @@ bool Trace::is_truncated() const {
 std::uint64_t Trace::lost_events() const {
   std::uint64_t lost = 0;
   for (const LossRecord& record : loss) {
-    lost += record.count;
+    lost = sum_of(lost, record.count);
   }
   return lost;
 }

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/profile_json.h"
 
+#include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cstdio>
@@ -17,8 +18,20 @@ namespace {
 using analysis::kNoIndex;
 using nlohmann::json;
 
-constexpr std::uint32_t kMaxFrames = 256;
+constexpr std::size_t kMaxFrames = 256;
 constexpr std::uint32_t kShortFrames = 4;
+
+constexpr std::size_t kMaxNameBytes = 512;
+
+// A symbol's name may be of any length.
+std::string shortened(std::string_view text) {
+  std::string out(text.substr(0, kMaxNameBytes));
+  if (out.size() == text.size()) return out;
+  while (!out.empty() && (static_cast<unsigned char>(text[out.size()]) & 0xC0) == 0x80) {
+    out.pop_back();  // not within a character
+  }
+  return out + "…";
+}
 
 std::string address_text(std::uint64_t address) {
   std::array<char, 24> text;
@@ -30,32 +43,34 @@ json frame_json(const Run& run, std::uint64_t address, const analysis::Symbol* s
   const auto& names = run.trace().names;
   const bool is_named = symbol != nullptr && symbol->name != analysis::kNoName;
   const std::string_view file = symbol == nullptr ? "" : names.text(symbol->file);
-  return {{"name", is_named ? json(std::string(names.text(symbol->name))) : json()},
-          {"file", file.empty() ? json() : json(std::string(file))},
+  return {{"name", is_named ? json(shortened(names.text(symbol->name))) : json()},
+          {"file", file.empty() ? json() : json(shortened(file))},
           {"line", symbol == nullptr || symbol->line == 0 ? json() : json(symbol->line)},
           {"address", address_text(address)},
           {"inlined", symbol != nullptr && symbol->inline_depth != 0}};
 }
 
-// Calls use(address, symbol or nullptr) leaf first, until it returns false.
+// Calls use(address, symbol or nullptr) leaf first, until it returns false; for kMaxFrames at most.
 template <class Use>
 void walk(const Run& run, std::uint32_t stack, Use use) {
   if (stack == kNoIndex) return;
   const auto& trace = run.trace();
   const analysis::Range range = trace.stacks.ranges[stack];
-  for (std::uint32_t i = range.first; i < range.last; ++i) {
+  std::size_t left = kMaxFrames;
+  for (std::uint32_t i = range.first; i < range.last && left != 0; ++i) {
     const std::uint64_t address = trace.stacks.frames[i];
-    const auto symbols = trace.symbols.at(address);
+    const auto symbols = trace.symbols.at(address, left);
     if (symbols.empty() && !use(address, static_cast<const analysis::Symbol*>(nullptr))) return;
     for (const auto& symbol : symbols) {
       if (!use(address, &symbol)) return;
     }
+    left -= std::max<std::size_t>(symbols.size(), 1);
   }
 }
 
 std::string name_of(const Run& run, std::uint64_t address, const analysis::Symbol* symbol) {
   if (symbol == nullptr || symbol->name == analysis::kNoName) return address_text(address);
-  return std::string(run.trace().names.text(symbol->name));
+  return shortened(run.trace().names.text(symbol->name));
 }
 
 bool is_machinery(std::string_view name) {
@@ -96,7 +111,7 @@ json frames_json(const Run& run, std::uint32_t stack) {
   json out = json::array();
   walk(run, stack, [&](std::uint64_t address, const analysis::Symbol* symbol) {
     out.push_back(frame_json(run, address, symbol));
-    return out.size() < kMaxFrames;
+    return true;
   });
   return out;
 }
