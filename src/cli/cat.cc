@@ -1,14 +1,13 @@
 // `dial9 cat`: every event as a JSON line, in input order, in constant memory.
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/census.h"
 #include "analysis/json_text.h"
+#include "cli/arguments.h"
 #include "cli/durations.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
@@ -157,22 +156,17 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_cat(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand(
-      "cat", "Every event as a JSON line: {\"type\", \"at_ns\" (monotonic), \"fields\"}");
-  const auto options = std::make_shared<Options>();
-  verb->add_option(
-          "PATH", options->paths,
-          "Trace files, runs, or a directory of runs (its newest); - is the standard input")
-      ->required();
-  verb->add_option("--type", options->types, "Only events of this type; may be given again")
-      ->allow_extra_args(false);
-  verb->add_option("--limit", options->limit, "Stop after so many events");
-  verb->add_option("--from", options->from, "Only from this time after the trace's start, as 1.5s")
-      ->check(check_duration);
-  verb->add_option("--to", options->to, "Only before this time after the trace's start")
-      ->check(check_duration);
-  verb->callback([options, &exit_code] { exit_code = run(*options); });
+void add_cat(Arguments& arguments) {
+  const auto declare = [](Verb& verb, Options& options) {
+    add_paths(verb, options.paths);
+    verb.texts("--type", options.types, "Only events of this type; may be given again").once_each();
+    verb.number("--limit", options.limit, "Stop after so many events");
+    verb.duration("--from", options.from, "Only from this time after the trace's start, as 1.5s");
+    verb.duration("--to", options.to, "Only before this time after the trace's start");
+  };
+  arguments.add<Options>(
+      "cat", "Every event as a JSON line: {\"type\", \"at_ns\" (monotonic), \"fields\"}", declare,
+      run);
 }
 
 }  // namespace dial9::cli

@@ -116,6 +116,18 @@ TEST_F(Cli, InfoCountsEventsByType) {
   EXPECT_EQ(info["time"]["duration_ns"], 500'000'000);
 }
 
+TEST_F(Cli, AFileBeyondALimitOfTheDecoderDoesNotEndTheLoad) {
+  Bytes huge = small_trace();
+  const Bytes strings = {0x03, 0xff, 0xff, 0xff, 0xff};  // 4 Gi of them, in one frame
+  huge.insert(huge.end(), strings.begin(), strings.end());
+  huge.resize(huge.size() + (70 << 20));
+  const std::string good = write("good.bin", faulty_trace());
+  const Ran ran = dial9("diagnose --json " + write("huge.bin", gzipped(huge)) + " " + good);
+  EXPECT_EQ(ran.exit_code, kPartlyReadable) << ran.err;
+  EXPECT_NE(ran.err.find("huge.bin"), std::string::npos);
+  EXPECT_EQ(json::parse(ran.out)["trace"]["polls"], 511);
+}
+
 TEST_F(Cli, InfoTextSaysWhatWasLost) {
   TraceBuilder builder;
   builder.loss(2'000, "buffer full", 7, 1'000, 1'500);

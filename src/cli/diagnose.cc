@@ -1,16 +1,14 @@
 // `dial9 diagnose`: what is wrong in a trace, worst first, as text or JSON.
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "analysis/findings.h"
 #include "analysis/report.h"
+#include "cli/arguments.h"
 #include "cli/durations.h"
 #include "cli/exit_code.h"
-#include "cli/inputs.h"
 #include "cli/load_trace.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -19,8 +17,7 @@ namespace dial9::cli {
 namespace {
 
 struct Options {
-  std::vector<std::string> paths;
-  bool is_json = false;
+  TraceOptions trace;
   std::string fail_on = "never";
   std::string long_poll = "5ms";
   std::string ready_delay = "10ms";
@@ -28,7 +25,6 @@ struct Options {
   std::string kernel_wait = "5ms";
   std::uint32_t queue_depth = 64;
   std::uint32_t task_leak = 50;
-  std::uint64_t memory_mib = 4096;
 };
 
 analysis::FindingOptions finding_options(const Options& options) {
@@ -53,53 +49,35 @@ bool must_fail(const std::vector<analysis::Finding>& findings, const std::string
 }
 
 int run(const Options& options) {
-  const auto inputs = expand_inputs(options.paths);
-  if (!inputs) {
-    report_error("diagnose", inputs.error());
-    return kUnreadable;
-  }
-  Outcome outcome;
-  const analysis::Trace trace = load_trace(*inputs, options.memory_mib, outcome);
-  if (outcome.exit_code() == kUnreadable) {
-    return kUnreadable;
-  }
-  const std::vector<analysis::Finding> findings =
-      analysis::diagnose(trace, finding_options(options));
-  write_out(options.is_json ? analysis::report_json(trace, findings)
-                            : analysis::report_text(trace, findings));
-  flush_out();
-  return must_fail(findings, options.fail_on) ? kFindings : outcome.exit_code();
+  return with_trace("diagnose", options.trace, [&](const analysis::Trace& trace) {
+    const auto findings = analysis::diagnose(trace, finding_options(options));
+    write_out(options.trace.is_json ? analysis::report_json(trace, findings)
+                                    : analysis::report_text(trace, findings));
+    return must_fail(findings, options.fail_on) ? kFindings : kOk;
+  });
 }
 
 }  // namespace
 
-void add_diagnose(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("diagnose", "What is wrong in a trace, worst first");
-  const auto options = std::make_shared<Options>();
-  verb->add_option(
-          "PATH", options->paths,
-          "Trace files, runs, or a directory of runs (its newest); - is the standard input")
-      ->required();
-  verb->add_flag("--json", options->is_json, "JSON instead of text");
-  verb->add_option("--fail-on", options->fail_on,
-                   "Exit with 1 if a finding is at least this severe")
-      ->check(CLI::IsMember({"never", "warning", "critical"}))
-      ->capture_default_str();
-  const auto floor = [&](const char* name, std::string& value, const char* what) {
-    verb->add_option(name, value, what)->check(check_duration)->capture_default_str();
+void add_diagnose(Arguments& arguments) {
+  const auto declare = [](Verb& verb, Options& options) {
+    add_trace_options(verb, options.trace);
+    verb.text("--fail-on", options.fail_on, "Exit with 1 if a finding is at least this severe")
+        .one_of({"never", "warning", "critical"})
+        .with_default_shown();
+    const auto floor = [&](const char* name, std::string& value, const char* what) {
+      verb.duration(name, value, what).with_default_shown();
+    };
+    floor("--long-poll", options.long_poll, "Shorter polls are never a finding");
+    floor("--ready-delay", options.ready_delay, "Shorter delays are never a finding");
+    floor("--blocking", options.blocking, "Shorter blocking calls are never a finding");
+    floor("--kernel-wait", options.kernel_wait, "Shorter waits for a CPU are never a finding");
+    verb.number("--queue-depth", options.queue_depth, "Smaller rises are never a finding")
+        .with_default_shown();
+    verb.number("--task-leak", options.task_leak, "Fewer tasks are never a leak")
+        .with_default_shown();
   };
-  floor("--long-poll", options->long_poll, "Shorter polls are never a finding");
-  floor("--ready-delay", options->ready_delay, "Shorter delays are never a finding");
-  floor("--blocking", options->blocking, "Shorter blocking calls are never a finding");
-  floor("--kernel-wait", options->kernel_wait, "Shorter waits for a CPU are never a finding");
-  verb->add_option("--queue-depth", options->queue_depth, "Smaller rises are never a finding")
-      ->capture_default_str();
-  verb->add_option("--task-leak", options->task_leak, "Fewer tasks are never a leak")
-      ->capture_default_str();
-  verb->add_option("--memory", options->memory_mib, "MiB that the loaded trace may take")
-      ->check(CLI::Range(std::uint64_t{1}, kMostMemoryMib))
-      ->capture_default_str();
-  verb->callback([options, &exit_code] { exit_code = run(*options); });
+  arguments.add<Options>("diagnose", "What is wrong in a trace, worst first", declare, run);
 }
 
 }  // namespace dial9::cli

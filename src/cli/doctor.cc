@@ -1,12 +1,10 @@
 // `dial9 doctor`: tries each part of the recorder on this machine, with this environment, and says
 // what was expected, what was seen, and the cure. Spec: docs/guide/on_call.md, "doctor".
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
-#include <csignal>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "cli/doctor_checks.h"
 #include "cli/doctor_facts.h"
 #include "cli/doctor_probe.h"
@@ -46,8 +44,8 @@ std::vector<Check> check_all(const internal::EnvironmentPlan& plan, const Option
   std::vector<Check> checks;
   checks.push_back(check_environment({plan.is_enabled, plan.messages}));
   checks.push_back(check_kernel(look_at_kernel()));
-  const std::vector<std::uint32_t> live_pids = find_live_recorders(directory);
   const TrialDirectory trial(directory);
+  const LiveRecorders others = find_live_recorders(directory, trial);
   checks.push_back(check_directory(look_at_directory(directory, trial)));
   checks.push_back(check_space(look_at_space(plan.options, trial)));
   for (Check& check : check_limits(look_at_limits(plan.options))) {
@@ -60,7 +58,8 @@ std::vector<Check> check_all(const internal::EnvironmentPlan& plan, const Option
     const auto length_ns = parse_duration(options.length).value_or(1'000'000'000);
     facts = probe(plan, trial, std::chrono::nanoseconds(length_ns));
   }
-  facts.lock.live_pids = live_pids;
+  facts.lock.knows_others = others.is_known;
+  facts.lock.live_pids = others.pids;
   checks.push_back(check_lock(facts.lock));
   checks.push_back(check_recording(facts.recording));
   checks.push_back(check_clock(facts.clock));
@@ -73,8 +72,6 @@ std::vector<Check> check_all(const internal::EnvironmentPlan& plan, const Option
 }
 
 int run(const Options& options) {
-  // Beyond a limit of file sizes a write is to fail, not to end the doctor.
-  std::signal(SIGXFSZ, SIG_IGN);
   internal::EnvironmentPlan plan = internal::plan_from(internal::dial9_variables());
   if (!options.directory.empty()) plan.options.directory = options.directory;
   const std::vector<Check> checks = check_all(plan, options);
@@ -87,21 +84,21 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand(
-      "doctor", "Does recording work here: each part tried, expected and seen, with the cure");
-  const auto options = std::make_shared<Options>();
-  verb->add_option("--dir", options->directory,
-                   "Directory of the recordings; else as the DIAL9_ variables say");
-  verb->add_option("--program", options->program,
-                   "Program or process id whose frame pointers, debug info and build id are "
-                   "looked at; else dial9 itself");
-  verb->add_option("--for", options->length, "How long the trial recording takes")
-      ->check(check_duration)
-      ->capture_default_str();
-  verb->add_flag("--json", options->is_json, "JSON instead of text");
-  verb->add_flag("--strict", options->is_strict, "Exit with 1 on warnings too");
-  verb->callback([options, &exit_code] { exit_code = run(*options); });
+void add_doctor(Arguments& arguments) {
+  const auto declare = [](Verb& verb, Options& options) {
+    verb.text("--dir", options.directory,
+              "Directory of the recordings; else as the DIAL9_ variables say");
+    verb.text("--program", options.program,
+              "Program or process id whose frame pointers, debug info and build id are "
+              "looked at; else dial9 itself");
+    verb.duration("--for", options.length, "How long the trial recording takes")
+        .with_default_shown();
+    verb.flag("--json", options.is_json, "JSON instead of text");
+    verb.flag("--strict", options.is_strict, "Exit with 1 on warnings too");
+  };
+  arguments.add<Options>(
+      "doctor", "Does recording work here: each part tried, expected and seen, with the cure",
+      declare, run);
 }
 
 }  // namespace dial9::cli

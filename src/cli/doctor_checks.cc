@@ -177,11 +177,18 @@ Check check_lock(const LockFacts& facts) {
   if (!facts.error.empty()) return judge(check, Verdict::kUnknown, facts.error);
   std::string others;
   for (const std::uint32_t pid : facts.live_pids) {
-    others += (others.empty() ? " " : ", ") + std::to_string(pid);
+    others += (others.empty() ? " " : ", ") +
+              (pid == 0 ? "one of another container" : std::to_string(pid));
   }
   if (!facts.is_exclusive) {
     return judge(check, Verdict::kWrong, "the lock was granted twice",
                  "flock() has no effect on this file system: use a local one");
+  }
+  if (others.empty() && !facts.knows_others) {
+    return judge(check, Verdict::kUnknown,
+                 "refused; whether other recorders write here can't be told: /proc/locks doesn't "
+                 "show the locks of this file system",
+                 "look for processes that record here yourself: each has a budget of its own");
   }
   return judge(check, Verdict::kOk,
                others.empty() ? "refused; no other recorder writes here"

@@ -76,7 +76,9 @@ struct LockFacts {
   bool is_memory = false;
   std::string error;  // the recorder didn't run, or its lock can't be opened
   bool is_exclusive = false;
-  std::vector<std::uint32_t> live_pids;  // other recorders that write into the directory now
+  // Other recorders that write into the directory now; 0: of another process id namespace.
+  std::vector<std::uint32_t> live_pids;
+  bool knows_others = true;  // false: the kernel's list of locks can't be matched with files here
 };
 Check check_lock(const LockFacts& facts);
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -295,24 +296,46 @@ HeldLock parse_lock_line(std::string_view line) {
   return lock;
 }
 
-std::vector<std::uint32_t> find_live_recorders(const std::string& directory) {
-  std::vector<HeldLock> held;
-  std::istringstream lines(read_text("/proc/locks"));
-  for (std::string line; std::getline(lines, line);) held.push_back(parse_lock_line(line));
-  std::vector<std::uint32_t> pids;
+LiveRecorders match_locks(const std::string& text, const std::vector<LockedFile>& files,
+                          const std::optional<LockedFile>& own) {
+  LiveRecorders out;
+  bool is_own_there = false;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const HeldLock held = parse_lock_line(line);
+    const auto is_it = [&](const LockedFile& file) {
+      return held.is_flock && held.inode == file.inode && held.device_major == file.device_major &&
+             held.device_minor == file.device_minor;
+    };
+    is_own_there = is_own_there || (own && is_it(*own));
+    if (std::any_of(files.begin(), files.end(), is_it)) out.pids.push_back(held.pid);
+  }
+  std::sort(out.pids.begin(), out.pids.end());
+  out.is_known = files.empty() || is_own_there;
+  return out;
+}
+
+LiveRecorders find_live_recorders(const std::string& directory, const TrialDirectory& trial) {
+  const auto name_of = [](const struct stat& file) {
+    return LockedFile{major(file.st_dev), minor(file.st_dev), file.st_ino};
+  };
+  struct stat file{};
+  std::vector<LockedFile> files;
   std::error_code error;
   for (const auto& run : fs::directory_iterator(directory, error)) {
-    struct stat lock{};
-    if (::stat((run.path() / ".lock").c_str(), &lock) != 0) continue;
-    for (const HeldLock& one : held) {
-      if (one.is_flock && one.inode == lock.st_ino && one.device_major == major(lock.st_dev) &&
-          one.device_minor == minor(lock.st_dev)) {
-        pids.push_back(one.pid);
-      }
-    }
+    if (::stat((run.path() / ".lock").c_str(), &file) == 0) files.push_back(name_of(file));
   }
-  std::sort(pids.begin(), pids.end());
-  return pids;
+  std::optional<LockedFile> own;
+  const std::string path = trial.path() + "/.doctor-lock";
+  const UniqueFd fd(trial.path().empty()
+                        ? -1
+                        : ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(fd.get(), &file) == 0) {
+    own = name_of(file);
+  }
+  LiveRecorders out = match_locks(read_text("/proc/locks"), files, own);
+  if (fd) ::unlink(path.c_str());
+  return out;
 }
 
 }  // namespace dial9::cli

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,9 +41,6 @@ SchedFacts look_at_sched();
 PerfFacts look_at_perf();
 // `program` is a path or a process id; empty: dial9 itself.
 ProgramFacts look_at_program(const std::string& program);
-// Processes that hold the lock of a run in the directory.
-std::vector<std::uint32_t> find_live_recorders(const std::string& directory);
-
 // A line of /proc/locks.
 struct HeldLock {
   bool is_flock = false;
@@ -53,5 +51,22 @@ struct HeldLock {
 };
 // What can't be understood has is_flock false.
 HeldLock parse_lock_line(std::string_view line);
+
+// A file as /proc/locks names it.
+struct LockedFile {
+  std::uint64_t device_major = 0;
+  std::uint64_t device_minor = 0;
+  std::uint64_t inode = 0;
+};
+struct LiveRecorders {
+  bool is_known = true;  // false: `pids` may lack some
+  std::vector<std::uint32_t> pids;
+};
+// Who holds one of `files`, by the text of /proc/locks. `own` is a file beside them whose lock this
+// process holds, if it could take one: that it is in the text shows that files can be told there.
+LiveRecorders match_locks(const std::string& text, const std::vector<LockedFile>& files,
+                          const std::optional<LockedFile>& own);
+// Processes that hold the lock of a run in the directory; `trial` lies in it.
+LiveRecorders find_live_recorders(const std::string& directory, const TrialDirectory& trial);
 
 }  // namespace dial9::cli

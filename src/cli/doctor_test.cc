@@ -241,6 +241,31 @@ TEST(DoctorFacts, ALineOfTheLockTableIsReadByItsParts) {
   EXPECT_EQ(parse_lock_line("3: FLOCK  ADVISORY  WRITE -1 fd:02:77 0 EOF").pid, 0U);
 }
 
+TEST(DoctorChecks, WhoElseRecordsIsUnknownWhereTheLocksCannotBeMatched) {
+  LockFacts facts;
+  facts.is_exclusive = true;
+  facts.knows_others = false;
+  EXPECT_EQ(check_lock(facts).verdict, Verdict::kUnknown);
+  EXPECT_EQ(check_lock(facts).seen.find("no other recorder"), std::string::npos);
+  facts.knows_others = true;
+  EXPECT_EQ(check_lock(facts).verdict, Verdict::kOk);
+  EXPECT_NE(check_lock(facts).seen.find("no other recorder writes here"), std::string::npos);
+}
+
+TEST(DoctorFacts, LocksAreMatchedOnlyWhereOurOwnIsSeen) {
+  const std::string text =
+      "1: FLOCK  ADVISORY  WRITE 812 fd:02:77 0 EOF\n"
+      "2: FLOCK  ADVISORY  WRITE 900 fd:02:78 0 EOF\n";
+  const std::vector<LockedFile> files = {{0xfd, 2, 77}};
+  const LiveRecorders seen = match_locks(text, files, LockedFile{0xfd, 2, 78});
+  EXPECT_TRUE(seen.is_known);
+  EXPECT_EQ(seen.pids, std::vector<std::uint32_t>{812});
+  EXPECT_FALSE(match_locks(text, {{0, 41, 77}}, LockedFile{0, 41, 78}).is_known);  // btrfs
+  EXPECT_FALSE(match_locks("", files, LockedFile{0xfd, 2, 78}).is_known);
+  EXPECT_FALSE(match_locks(text, files, std::nullopt).is_known);
+  EXPECT_TRUE(match_locks("", {}, std::nullopt).is_known);  // no run is there
+}
+
 TEST(DoctorFacts, TheTrialLeavesNothingBehind) {
   const std::string root = ::testing::TempDir() + "dial9-doctor-test-" + std::to_string(::getpid());
   {

@@ -13,7 +13,7 @@ namespace dial9::cli {
 // negative, or beyond 64 bits.
 std::optional<std::uint64_t> parse_duration(std::string_view text);
 
-// For CLI11's check(): the error text, or empty.
+// For Argument::check(): the error text, or empty.
 std::string check_duration(const std::string& text);
 
 }  // namespace dial9::cli

@@ -1,10 +1,8 @@
 // `dial9 info`: what is in a trace, in one pass and constant memory.
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "analysis/human.h"
 #include "analysis/json_text.h"
 #include "base/stable_sort.h"
+#include "cli/arguments.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
 #include "cli/output.h"
@@ -228,8 +227,13 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
   return out + "}\n";
 }
 
-int run(const std::vector<std::string>& paths, bool is_json) {
-  const auto inputs = expand_inputs(paths);
+struct Options {
+  std::vector<std::string> paths;
+  bool is_json = false;
+};
+
+int run(const Options& options) {
+  const auto inputs = expand_inputs(options.paths);
   if (!inputs) {
     report_error("info", inputs.error());
     return kUnreadable;
@@ -250,27 +254,19 @@ int run(const std::vector<std::string>& paths, bool is_json) {
       files.push_back(std::move(file));
     }
   }
-  write_out(is_json ? info_json(census, files) : info_text(census, files));
+  write_out(options.is_json ? info_json(census, files) : info_text(census, files));
   flush_out();
   return outcome.exit_code();
 }
 
-struct Options {
-  std::vector<std::string> paths;
-  bool is_json = false;
-};
-
 }  // namespace
 
-void add_info(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("info", "What is in a trace: types, time, metadata, loss");
-  const auto options = std::make_shared<Options>();
-  verb->add_option(
-          "PATH", options->paths,
-          "Trace files, runs, or a directory of runs (its newest); - is the standard input")
-      ->required();
-  verb->add_flag("--json", options->is_json, "JSON instead of text");
-  verb->callback([options, &exit_code] { exit_code = run(options->paths, options->is_json); });
+void add_info(Arguments& arguments) {
+  const auto declare = [](Verb& verb, Options& options) {
+    add_paths(verb, options.paths);
+    verb.flag("--json", options.is_json, "JSON instead of text");
+  };
+  arguments.add<Options>("info", "What is in a trace: types, time, metadata, loss", declare, run);
 }
 
 }  // namespace dial9::cli

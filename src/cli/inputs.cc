@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/json_text.h"
+#include "cli/arguments.h"
 #include "cli/exit_code.h"
 #include "format/gunzip.h"
 #include "storage/trace_files.h"
@@ -48,6 +49,12 @@ Result<void> read_stdin(const ByteSink& sink, Progress& progress) {
 }
 
 }  // namespace
+
+void add_paths(Verb& verb, std::vector<std::string>& paths) {
+  verb.texts("PATH", paths,
+             "Trace files, runs, or a directory of runs (its newest); - is the standard input")
+      .required();
+}
 
 Result<std::vector<Input>> expand_inputs(const std::vector<std::string>& paths) {
   std::vector<Input> inputs;

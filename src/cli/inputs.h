@@ -20,6 +20,10 @@ struct Input {
   std::uint64_t size_bytes = 0;  // 0: not known
 };
 
+class Verb;
+// The argument PATH of a verb that reads traces: see expand_inputs().
+void add_paths(Verb& verb, std::vector<std::string>& paths);
+
 // The most that --memory takes: 16 TiB.
 inline constexpr std::uint64_t kMostMemoryMib = std::uint64_t{1} << 24;
 

@@ -5,8 +5,14 @@
 #include <span>
 
 #include "analysis/loader.h"
+#include "cli/arguments.h"
+#include "cli/exit_code.h"
+#include "cli/inputs.h"
+#include "cli/output.h"
 
 namespace dial9::cli {
+
+namespace {
 
 analysis::Trace load_trace(const std::vector<Input>& inputs, std::uint64_t memory_mib,
                            Outcome& outcome) {
@@ -25,6 +31,33 @@ analysis::Trace load_trace(const std::vector<Input>& inputs, std::uint64_t memor
     outcome.add(input.name, result, loader.events() - before);
   }
   return loader.finish();
+}
+
+}  // namespace
+
+void add_trace_options(Verb& verb, TraceOptions& options) {
+  add_paths(verb, options.paths);
+  verb.flag("--json", options.is_json, "JSON instead of text");
+  verb.number("--memory", options.memory_mib, "MiB that the loaded trace may take")
+      .in_range(1, kMostMemoryMib)
+      .with_default_shown();
+}
+
+int with_trace(const char* verb, const TraceOptions& options,
+               const std::function<int(const analysis::Trace&)>& use) {
+  const auto inputs = expand_inputs(options.paths);
+  if (!inputs) {
+    report_error(verb, inputs.error());
+    return kUnreadable;
+  }
+  Outcome outcome;
+  const analysis::Trace trace = load_trace(*inputs, options.memory_mib, outcome);
+  if (outcome.exit_code() == kUnreadable) {
+    return kUnreadable;
+  }
+  const int exit_code = use(trace);
+  flush_out();
+  return exit_code == kOk ? outcome.exit_code() : exit_code;
 }
 
 }  // namespace dial9::cli

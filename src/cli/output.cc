@@ -23,7 +23,10 @@ bool fail() {
 
 }  // namespace
 
-void ignore_sigpipe() { std::signal(SIGPIPE, SIG_IGN); }
+void let_writes_fail() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
 
 bool write_out(std::string_view text) {
   if (is_broken) {

@@ -6,8 +6,9 @@
 
 namespace dial9::cli {
 
-// Call once at start: a closed pipe is then an error of write(), not the end of the process.
-void ignore_sigpipe();
+// Call once at start: a closed pipe, and a file beyond the limit of file sizes, is then an error of
+// write(), not the end of the process.
+void let_writes_fail();
 
 // Writes to the standard output. False: nobody reads it any more, or it can't be written (said once
 // on stderr); stop then.

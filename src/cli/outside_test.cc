@@ -73,6 +73,14 @@ TEST_F(Outside, DoctorRecordsForRealAndLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(path("new")));
 }
 
+TEST_F(Outside, DoctorTriesWithoutTheBudgetThatWouldShedItsEvents) {
+  const Ran ran = dial9("doctor --json --for 1s --dir " + path("t"),
+                        "DIAL9_ENABLED=1 DIAL9_MAX_CPU_PERCENT=0.001 DIAL9_MAX_MB_PER_SEC=0.001");
+  const json report = json::parse(ran.out);
+  EXPECT_EQ(check_named(report, "environment")["verdict"], "ok") << ran.out;
+  EXPECT_EQ(check_named(report, "recording")["verdict"], "ok") << ran.out;
+}
+
 TEST_F(Outside, DoctorTriesTheMemoryRingToo) {
   const Ran ran = dial9("doctor --json --for 100ms",
                         "DIAL9_ENABLED=1 DIAL9_MEMORY_RING=1 DIAL9_MAX_DISK_USAGE_MB=16");
@@ -145,6 +153,19 @@ TEST_F(Outside, SnapshotNeverWritesOverAFile) {
   EXPECT_NE(ran.err.find("-o"), std::string::npos);
   EXPECT_EQ(read("s.bin"), "mine");
   EXPECT_NE(ran.out.find("IN A POLL"), std::string::npos);  // the page comes all the same
+}
+
+TEST_F(Outside, SnapshotThatCannotBeWrittenToItsEndLeavesNoFile) {
+  const HungChild child(HangOptions{});
+  ASSERT_TRUE(child.is_ready());
+  const std::string line = "{ ulimit -f 1; '" DIAL9_CLI "' snapshot -o '" + path("s.bin") + "' " +
+                           std::to_string(child.pid()) + " 2>&1; echo \"exit $?\"; } | cat > '" +
+                           path("out") + "'";
+  ASSERT_EQ(std::system(line.c_str()), 0);
+  const std::string out = read("out");
+  EXPECT_NE(out.find("exit 5\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("s.bin"), std::string::npos) << out;
+  EXPECT_FALSE(std::filesystem::exists(path("s.bin")));
 }
 
 TEST_F(Outside, AProcessWithoutARecorderIsAClearError) {

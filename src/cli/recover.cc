@@ -1,12 +1,11 @@
 // `dial9 recover`: makes ordinary segments of what killed processes left in their run directories.
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "analysis/json_text.h"
+#include "cli/arguments.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
 #include "cli/output.h"
@@ -105,22 +104,27 @@ std::string report_text(const std::vector<RunReport>& runs) {
   return out;
 }
 
-int run(const std::string& directory, bool is_json) {
-  const auto paths = internal::find_runs(directory);
+struct Options {
+  std::string directory;
+  bool is_json = false;
+};
+
+int run(const Options& options) {
+  const auto paths = internal::find_runs(options.directory);
   if (!paths) {
     report_error("recover", paths.error());
     return kUnreadable;
   }
   if (paths->empty()) {
     report_error("recover", Error{ErrorCode::kNotFound,
-                                  "there is no run in '" + directory +
+                                  "there is no run in '" + options.directory +
                                       "'; name a run's directory, or one that holds runs",
                                   kNoOffset});
     return kUnreadable;
   }
   std::vector<RunReport> runs;
   for (const std::string& path : *paths) runs.push_back(internal::recover_run(path, {}));
-  write_out(is_json ? report_json(runs) : report_text(runs));
+  write_out(options.is_json ? report_json(runs) : report_text(runs));
   flush_out();
   const bool has_trouble = std::any_of(runs.begin(), runs.end(), [](const RunReport& report) {
     return report.state == RunState::kNotFinished || !report.problems.empty();
@@ -128,21 +132,16 @@ int run(const std::string& directory, bool is_json) {
   return has_trouble ? kPartlyReadable : kOk;
 }
 
-struct Options {
-  std::string directory;
-  bool is_json = false;
-};
-
 }  // namespace
 
-void add_recover(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand(
-      "recover", "Makes segments of what killed processes left; runs that live aren't touched");
-  const auto options = std::make_shared<Options>();
-  verb->add_option("DIR", options->directory, "A run's directory, or one that holds runs")
-      ->required();
-  verb->add_flag("--json", options->is_json, "JSON instead of text");
-  verb->callback([options, &exit_code] { exit_code = run(options->directory, options->is_json); });
+void add_recover(Arguments& arguments) {
+  const auto declare = [](Verb& verb, Options& options) {
+    verb.text("DIR", options.directory, "A run's directory, or one that holds runs").required();
+    verb.flag("--json", options.is_json, "JSON instead of text");
+  };
+  arguments.add<Options>(
+      "recover", "Makes segments of what killed processes left; runs that live aren't touched",
+      declare, run);
 }
 
 }  // namespace dial9::cli

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/server.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
-#include <memory>
 #include <string>
 
+#include "cli/arguments.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
 #include "cli/output.h"
@@ -44,24 +43,23 @@ int run(Options& options) {
 
 }  // namespace
 
-void add_serve(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("serve", "Show traces in the browser; ends with Ctrl-C");
-  const auto options = std::make_shared<Options>();
-  verb->add_option("DIR", options->serve.path, "A directory of runs, a run, or a trace file")
-      ->required();
-  verb->add_option("--address", options->serve.address,
-                   "IP address to listen on; one that isn't loopback asks for a token")
-      ->capture_default_str();
-  verb->add_option("--port", options->serve.port, "Port; 0: any free one")->capture_default_str();
-  verb->add_option("--token-file", options->token_file,
-                   "File whose first line is the token that requests must bear");
-  verb->add_option("--memory", options->memory_mib, "MiB that loaded runs may take")
-      ->check(CLI::Range(std::uint64_t{1}, kMostMemoryMib))
-      ->capture_default_str();
-  verb->add_option("--threads", options->serve.threads, "Threads that answer requests")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  verb->callback([options, &exit_code] { exit_code = run(*options); });
+void add_serve(Arguments& arguments) {
+  const auto declare = [](Verb& verb, Options& options) {
+    verb.text("DIR", options.serve.path, "A directory of runs, a run, or a trace file").required();
+    verb.text("--address", options.serve.address,
+              "IP address to listen on; one that isn't loopback asks for a token")
+        .with_default_shown();
+    verb.number("--port", options.serve.port, "Port; 0: any free one").with_default_shown();
+    verb.text("--token-file", options.token_file,
+              "File whose first line is the token that requests must bear");
+    verb.number("--memory", options.memory_mib, "MiB that loaded runs may take")
+        .in_range(1, kMostMemoryMib)
+        .with_default_shown();
+    verb.number("--threads", options.serve.threads, "Threads that answer requests")
+        .in_range(1, 64)
+        .with_default_shown();
+  };
+  arguments.add<Options>("serve", "Show traces in the browser; ends with Ctrl-C", declare, run);
 }
 
 }  // namespace dial9::cli

@@ -4,16 +4,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <span>
 #include <string>
 
 #include "analysis/human.h"
 #include "base/os_error.h"
 #include "base/unique_fd.h"
+#include "cli/arguments.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
 #include "cli/output.h"
@@ -98,22 +97,23 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_snapshot(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand(
-      "snapshot", "What a running, hung or stopped process is in: a page, and a trace");
-  const auto options = std::make_shared<Options>();
-  verb->add_option("PID", options->pid, "The process; it isn't stopped and needs not answer")
-      ->required()
-      ->check(CLI::PositiveNumber);
-  verb->add_option("-o,--output", options->output,
-                   "File of the trace; else dial9-snapshot-PID-TIME.bin here");
-  verb->add_option("--history-mib", options->history_mib,
-                   "MiB of its segments that the trace begins with; 0: the thread buffers only")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str();
-  verb->add_flag("!--no-trace", options->has_trace, "Write no trace");
-  verb->add_flag("--json", options->is_json, "JSON instead of text");
-  verb->callback([options, &exit_code] { exit_code = run(*options); });
+void add_snapshot(Arguments& arguments) {
+  const auto declare = [](Verb& verb, Options& options) {
+    verb.number("PID", options.pid, "The process; it isn't stopped and needs not answer")
+        .required()
+        .positive();
+    verb.text("-o,--output", options.output,
+              "File of the trace; else dial9-snapshot-PID-TIME.bin here");
+    verb.number("--history-mib", options.history_mib,
+                "MiB of its segments that the trace begins with; 0: the thread buffers only")
+        .in_range(0, 4096)
+        .with_default_shown();
+    verb.flag("!--no-trace", options.has_trace, "Write no trace");
+    verb.flag("--json", options.is_json, "JSON instead of text");
+  };
+  arguments.add<Options>("snapshot",
+                         "What a running, hung or stopped process is in: a page, and a trace",
+                         declare, run);
 }
 
 }  // namespace dial9::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/counts.h"
 #include "analysis/human.h"
 #include "analysis/json_text.h"
 #include "analysis/report.h"
@@ -14,6 +15,7 @@ namespace dial9::cli {
 namespace {
 
 using analysis::append_json_string;
+using analysis::count_of;
 using analysis::counted;
 using analysis::human_count;
 using analysis::human_duration;
@@ -238,10 +240,8 @@ void lists_json(Json& out, const ProcessView& view) {
     out.key("runtime").text(view.trace.names.text(queue.runtime));
     const bool has_depth = queue.depth >= 0;
     const bool has_tasks = queue.alive_tasks >= 0;
-    out.key("depth").number_or_null(has_depth ? static_cast<std::uint64_t>(queue.depth) : 0,
-                                    has_depth);
-    out.key("alive_tasks")
-        .number_or_null(has_tasks ? static_cast<std::uint64_t>(queue.alive_tasks) : 0, has_tasks);
+    out.key("depth").number_or_null(has_depth ? count_of(queue.depth) : 0, has_depth);
+    out.key("alive_tasks").number_or_null(has_tasks ? count_of(queue.alive_tasks) : 0, has_tasks);
     out.key("age_ns").number_or_null(age(view, queue.at_ns), queue.at_ns != kUnknownNs);
     out.close('}');
   }
@@ -286,7 +286,7 @@ std::string snapshot_text(const ProcessView& view, const std::string& trace_path
   out += "\nqueues\n";
   for (const analysis::QueueNow& queue : view.now.queues) {
     const auto sample = [](double value) {
-      return value < 0 ? std::string("unknown") : human_count(static_cast<std::uint64_t>(value));
+      return value < 0 ? std::string("unknown") : human_count(count_of(value));
     };
     out += "  " + printable(view.trace.names.text(queue.runtime)) + ": " + sample(queue.depth) +
            " queued, " + sample(queue.alive_tasks) + " tasks alive, " +

@@ -1,11 +1,10 @@
 // `dial9 top PID`: workers, rates, queues and the slowest handlers of a process, refreshed from its
 // thread buffers. Spec: docs/guide/on_call.md, "top".
 // SPDX-License-Identifier: Apache-2.0
-#include <CLI/CLI.hpp>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "cli/durations.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
@@ -75,24 +74,22 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_top(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand(
-      "top", "A process's workers, queues and slowest handlers, refreshed; q ends it");
-  const auto options = std::make_shared<Options>();
-  verb->add_option("PID", options->pid, "The process; it notices nothing")
-      ->required()
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--interval", options->interval, "Time between two pages, at least 100ms")
-      ->check(check_duration)
-      ->check([](const std::string& text) {
-        return parse_duration(text).value_or(0) < 100'000'000
-                   ? "--interval " + text + ": at least 100ms"
-                   : std::string();
-      })
-      ->capture_default_str();
-  verb->add_flag("--once", options->is_once, "One page and exit, as without a terminal");
-  verb->add_flag("--json", options->is_json, "One page as JSON (as of snapshot --json)");
-  verb->callback([options, &exit_code] { exit_code = run(*options); });
+void add_top(Arguments& arguments) {
+  const auto declare = [](Verb& verb, Options& options) {
+    verb.number("PID", options.pid, "The process; it notices nothing").required().positive();
+    verb.duration("--interval", options.interval, "Time between two pages, at least 100ms")
+        .check([](const std::string& text) {
+          return parse_duration(text).value_or(0) < 100'000'000
+                     ? "--interval " + text + ": at least 100ms"
+                     : std::string();
+        })
+        .with_default_shown();
+    verb.flag("--once", options.is_once, "One page and exit, as without a terminal");
+    verb.flag("--json", options.is_json, "One page as JSON (as of snapshot --json)");
+  };
+  arguments.add<Options>("top",
+                         "A process's workers, queues and slowest handlers, refreshed; q ends it",
+                         declare, run);
 }
 
 }  // namespace dial9::cli

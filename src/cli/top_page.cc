@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/counts.h"
 #include "analysis/human.h"
 #include "cli/snapshot_text.h"
 
@@ -48,7 +49,7 @@ std::string rate_text(std::uint64_t count, std::uint64_t window_ns) {
   if (window_ns == 0) return "-";
   const double rate = static_cast<double>(count) * 1e9 / static_cast<double>(window_ns);
   return rate < 10 && rate > 0 ? std::to_string(rate).substr(0, 3)
-                               : human_count(static_cast<std::uint64_t>(rate));
+                               : human_count(analysis::count_of(rate));
 }
 
 std::string age_text(const ProcessView& view, std::uint64_t since_ns) {
@@ -129,7 +130,7 @@ std::vector<std::string> queue_lines(const ProcessView& view) {
   lines.push_back(right("queued", 9) + right("alive", 9) + right("sampled", 9) + "queue");
   for (const analysis::QueueNow& queue : view.now.queues) {
     const auto sample = [](double value) {
-      return value < 0 ? std::string("?") : human_count(static_cast<std::uint64_t>(value));
+      return value < 0 ? std::string("?") : human_count(analysis::count_of(value));
     };
     lines.push_back(right(sample(queue.depth), 9) + right(sample(queue.alive_tasks), 9) +
                     right(age_text(view, queue.at_ns), 9) + name_of(view, queue.runtime));

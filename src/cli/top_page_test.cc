@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "analysis/testing/trace_builder.h"
+#include "cli/snapshot_text.h"
 
 namespace dial9::cli {
 namespace {
@@ -74,6 +75,26 @@ TEST(TopPage, QueuesAndTheSlowestHandlersAreShown) {
   EXPECT_TRUE(has_line(lines, "7         9"));
   EXPECT_TRUE(has_line(lines, "session.cc:42"));
   EXPECT_TRUE(has_line(lines, "slowest handlers"));
+}
+
+TEST(TopPage, AQueueOfAnyDepthIsShownAsItWasSampled) {
+  TraceBuilder builder;
+  builder.poll(10 * kMs, 20 * kMs, 0, 1);
+  auto& out = builder.encoder();
+  out.schema(100, "RuntimeMetricsEvent", true,
+             {{"runtime_name", format::FieldType::kString},
+              {"global_queue_depth", format::FieldType::kVarint},
+              {"alive_tasks", format::FieldType::kVarint}});
+  out.begin(100, 60 * kMs);
+  out.string("http");
+  out.varint(~std::uint64_t{0} - 1);
+  out.varint(~std::uint64_t{0} - 1);
+  const ProcessView view = view_of(builder, 110 * kMs);
+  ASSERT_EQ(view.now.queues.size(), 1U);
+  EXPECT_NE(snapshot_text(view, "").find("http: 18,446,744,073,709,551,615 queued"),
+            std::string::npos);
+  EXPECT_NE(snapshot_json(view, "").find("\"depth\": 18446744073709551615"), std::string::npos);
+  EXPECT_TRUE(has_line(top_page(view, 120, kNoHeight), "18,446"));
 }
 
 TEST(TopPage, AHandlerThatStillRunsSaysSo) {

@@ -1,22 +1,19 @@
-// One function a verb: adds its subcommand to the parser. The callback that runs it leaves its exit
-// code in `exit_code`.
+// One function a verb: declares it, with its options and what runs it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace CLI {
-class App;
-}
-
 namespace dial9::cli {
 
-void add_info(CLI::App& app, int& exit_code);
-void add_cat(CLI::App& app, int& exit_code);
-void add_diagnose(CLI::App& app, int& exit_code);
-void add_recover(CLI::App& app, int& exit_code);
-void add_doctor(CLI::App& app, int& exit_code);
-void add_serve(CLI::App& app, int& exit_code);
-void add_snapshot(CLI::App& app, int& exit_code);
-void add_top(CLI::App& app, int& exit_code);
-void add_spans(CLI::App& app, int& exit_code);
+class Arguments;
+
+void add_info(Arguments& arguments);
+void add_cat(Arguments& arguments);
+void add_diagnose(Arguments& arguments);
+void add_recover(Arguments& arguments);
+void add_doctor(Arguments& arguments);
+void add_serve(Arguments& arguments);
+void add_snapshot(Arguments& arguments);
+void add_top(Arguments& arguments);
+void add_spans(Arguments& arguments);
 
 }  // namespace dial9::cli

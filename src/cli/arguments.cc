@@ -1,0 +1,110 @@
+// See arguments.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/arguments.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/durations.h"
+#include "cli/exit_code.h"
+
+namespace dial9::cli {
+
+Argument& Argument::required() {
+  option_->required();
+  return *this;
+}
+
+Argument& Argument::with_default_shown() {
+  option_->capture_default_str();
+  return *this;
+}
+
+Argument& Argument::once_each() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Argument& Argument::in_range(std::uint64_t first, std::uint64_t last) {
+  option_->check(CLI::Range(first, last));
+  return *this;
+}
+
+Argument& Argument::positive() {
+  option_->check([](const std::string& text) {
+    const bool is_positive = text.find_first_not_of("0123456789") == std::string::npos &&
+                             text.find_first_not_of('0') != std::string::npos;
+    return is_positive ? std::string() : "'" + text + "' is no number from 1 up";
+  });
+  return *this;
+}
+
+Argument& Argument::one_of(const std::vector<std::string>& choices) {
+  option_->check(CLI::IsMember(choices));
+  return *this;
+}
+
+Argument& Argument::check(const ArgumentCheck& check) {
+  option_->check(check);
+  return *this;
+}
+
+template <class Number>
+Argument Verb::number(const std::string& name, Number& into, const std::string& what) {
+  return Argument(app_->add_option(name, into, what));
+}
+template Argument Verb::number(const std::string&, std::uint16_t&, const std::string&);
+template Argument Verb::number(const std::string&, std::uint32_t&, const std::string&);
+template Argument Verb::number(const std::string&, std::uint64_t&, const std::string&);
+
+Argument Verb::text(const std::string& name, std::string& into, const std::string& what) {
+  return Argument(app_->add_option(name, into, what));
+}
+
+Argument Verb::texts(const std::string& name, std::vector<std::string>& into,
+                     const std::string& what) {
+  return Argument(app_->add_option(name, into, what));
+}
+
+Argument Verb::duration(const std::string& name, std::string& into, const std::string& what) {
+  return text(name, into, what).check(check_duration);
+}
+
+void Verb::flag(const std::string& name, bool& into, const std::string& what) {
+  app_->add_flag(name, into, what);
+}
+
+struct Arguments::State {
+  State(const std::string& description, const std::string& version, const std::string& given)
+      : app(description), footer(given) {
+    app.set_version_flag("--version", version);
+    app.require_subcommand(1);
+    app.footer(footer);
+  }
+  CLI::App app;
+  std::string footer;
+  int exit_code = kOk;
+};
+
+Arguments::Arguments(const std::string& description, const std::string& version,
+                     const std::string& footer)
+    : state_(std::make_unique<State>(description, version, footer)) {}
+Arguments::~Arguments() = default;
+
+Verb Arguments::add_verb(const std::string& name, const std::string& what,
+                         std::function<int()> run) {
+  CLI::App* verb = state_->app.add_subcommand(name, what);
+  verb->footer(state_->footer);
+  verb->callback([state = state_.get(), run = std::move(run)] { state->exit_code = run(); });
+  return Verb(verb);
+}
+
+int Arguments::parse(int argc, char** argv) {
+  try {
+    state_->app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return state_->app.exit(error) == 0 ? kOk : kUsage;
+  }
+  return state_->exit_code;
+}
+
+}  // namespace dial9::cli
