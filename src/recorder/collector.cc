@@ -11,6 +11,7 @@
 #include "recorder/process_registry.h"
 #include "recorder/recording_state.h"
 #include "recorder/runtime_host.h"
+#include "recorder/stream_source.h"
 
 namespace dial9::internal {
 namespace {
@@ -105,11 +106,30 @@ void Collector::keep_costs(std::uint64_t now_ns) {
 void Collector::sample(std::uint64_t now_ns) {
   next_always_ns_ = next_busy_ns_ = ~std::uint64_t{0};
   are_runtimes_quiet_ = true;
-  if (recording_epoch() == 0 || !clock_.has_sources) return;
+  if (!clock_.has_sources) return;
+  if (recording_epoch() == 0) return rest_sources();
   are_runtimes_quiet_ = runtime_collect(internal::now_ns());
   const SourceRun run = run_due_sources(now_ns, clock_.now_ns);
   next_always_ns_ = run.next_always_ns;
   next_busy_ns_ = run.next_busy_ns;
+  for (StreamSource* source : stream_sources()) {
+    next_busy_ns_ = std::min(next_busy_ns_, source->attend(now_ns));
+  }
+}
+
+void Collector::rest_sources() {
+  if (!clock_.has_sources) return;
+  for (StreamSource* source : stream_sources()) source->rest();
+}
+
+void Collector::take_streams(std::uint64_t now_ns) {
+  if (!clock_.has_sources) return;
+  for (StreamSource* source : stream_sources()) {
+    for (const SourceStream& stream : source->take()) {
+      writer_.append({}, stream.bytes, stream.info, now_ns);
+      seen_events_ += stream.info.events;
+    }
+  }
 }
 
 std::uint64_t Collector::step() {
@@ -117,6 +137,7 @@ std::uint64_t Collector::step() {
   const std::uint64_t now = clock_.now_ns();
   recalibrate(now);
   sample(now);
+  take_streams(now);
   const bool is_due = writer_.is_due(now);
   const DrainResult drained = drain_and_report(now, is_due);
   keep_costs(now);
@@ -132,6 +153,7 @@ std::uint64_t Collector::step() {
 bool Collector::seal_all() {
   own_tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
   const std::uint64_t now = clock_.now_ns();
+  take_streams(now);
   const DrainResult drained = drain_and_report(now, true);
   if (costs_ != nullptr) {
     costs_->finish(cost_reading(now));

@@ -53,12 +53,15 @@ class Collector {
   std::uint64_t step();
   // Everything recorded so far into a sealed segment. False: it could not be sealed.
   bool seal_all();
+  // Recording ends: before the last seal_all().
+  void rest_sources();
 
   // Any thread.
   CollectorCounts counts() const;
 
  private:
   void sample(std::uint64_t now_ns);
+  void take_streams(std::uint64_t now_ns);
   void recalibrate(std::uint64_t now_ns);
   DrainResult drain_and_report(std::uint64_t now_ns, bool takes_all);
   CostReading cost_reading(std::uint64_t now_ns) const;

@@ -27,6 +27,7 @@
 #include "recorder/retired_arenas.h"
 #include "recorder/runtime_host.h"
 #include "recorder/shedding.h"
+#include "recorder/stream_source.h"
 
 namespace dial9::internal {
 namespace {
@@ -300,6 +301,7 @@ void RecorderCore::finish() {
   std::this_thread::sleep_for(kQuiesce);
   bool is_complete = false;
   try {
+    collector_->rest_sources();
     is_complete = collector_->seal_all();
   } catch (const std::exception&) {
     is_complete = false;
@@ -348,7 +350,7 @@ void RecorderCore::set_metadata(const std::string& key, const std::string& value
 
 std::uint64_t RecorderCore::metadata_version() const {
   const std::lock_guard lock(mutex_);
-  return metadata_version_ + runtime_metadata_version();
+  return metadata_version_ + runtime_metadata_version() + stream_sources_metadata_version();
 }
 
 Metadata RecorderCore::metadata() const {
@@ -366,6 +368,8 @@ Metadata RecorderCore::metadata() const {
   if (budget_of(options_).is_set()) entries.emplace_back("dial9.governed", "true");
   const Metadata runtimes = runtime_metadata();
   entries.insert(entries.end(), runtimes.begin(), runtimes.end());
+  const Metadata sources = stream_sources_metadata();
+  entries.insert(entries.end(), sources.begin(), sources.end());
   entries.insert(entries.end(), options_.metadata.begin(), options_.metadata.end());
   const std::lock_guard lock(mutex_);
   entries.insert(entries.end(), own_metadata_.begin(), own_metadata_.end());

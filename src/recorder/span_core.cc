@@ -58,7 +58,10 @@ struct ThreadSpans {
 
   std::uint64_t innermost() const { return depth == 0 ? 0 : ids[depth - 1]; }
   void push(std::uint64_t id) {
-    if (depth < kThreadDepth) ids[depth++] = id;
+    if (depth == kThreadDepth) return;
+    ids[depth] = id;
+    signal_fence();  // a signal handler that sees the depth sees the id: span_sampled()
+    ++depth;
   }
   void remove(std::uint64_t id) {
     std::uint32_t at = depth;
@@ -336,6 +339,17 @@ std::uint64_t span_current() noexcept {
   if (slot == nullptr) return 0;
   const std::size_t top = top_of(*slot);
   return top == 0 ? 0 : load(slot->ids[top - 1]);
+}
+
+std::uint64_t span_sampled(std::uint64_t task) noexcept {
+  if (task == 0) return t_spans.innermost();
+  const Slot* slot = find_slot(task);
+  if (slot == nullptr) return 0;
+  const std::size_t top = top_of(*slot);
+  const std::uint64_t id = top == 0 ? 0 : load(slot->ids[top - 1]);
+  // Another thread may have ended the task's last span, and another task have taken the slot.
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  return load(slot->task) == task ? id : 0;
 }
 
 void span_poll_start(runtime::Poll& poll, std::uint64_t stamp_ns) noexcept {

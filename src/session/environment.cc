@@ -189,6 +189,16 @@ void read_sources(Reader& reader, EnvironmentPlan& plan) {
   std::uint64_t usage_ms = 100;
   reader.number("DIAL9_PROCESS_RESOURCE_USAGE_SAMPLE_INTERVAL_MS", 1, 3'600'000, &usage_ms);
   if (has_usage) plan.process_usage_period = std::chrono::milliseconds(usage_ms);
+  bool has_cpu_samples = true;
+  reader.flag("DIAL9_CPU_PROFILE_ENABLED", &has_cpu_samples);
+  std::uint64_t hz = 99;
+  reader.number("DIAL9_CPU_SAMPLE_HZ", 1, 1'000, &hz);
+  if (has_cpu_samples) plan.cpu_sample_hz = static_cast<std::uint32_t>(hz);
+  std::uint64_t signal = 0;
+  reader.number("DIAL9_CPU_SIGNAL", 1, 64, &signal);
+  plan.cpu_signal = static_cast<int>(signal);
+  bool forces_timers = true;  // there is no other way in this version
+  reader.flag("DIAL9_FORCE_CTIMER", &forces_timers);
   std::uint64_t rate = plan.sched_wait_sample_rate;
   reader.number("DIAL9_SCHED_WAIT_SAMPLE_RATE", 1, 1'000'000, &rate);
   plan.sched_wait_sample_rate = static_cast<std::uint32_t>(rate);
@@ -208,8 +218,6 @@ void read_sources(Reader& reader, EnvironmentPlan& plan) {
 void read_unbuilt(Reader& reader) {
   reader.unbuilt_value("DIAL9_S3_BUCKET", "uploading to S3");
   reader.unbuilt_value("DIAL9_S3_PREFIX", "uploading to S3");
-  reader.unbuilt_flag("DIAL9_CPU_PROFILE_ENABLED", "CPU profiling");
-  reader.unbuilt_value("DIAL9_CPU_SAMPLE_HZ", "CPU profiling");
   reader.unbuilt_flag("DIAL9_SCHEDULE_PROFILE_ENABLED", "scheduler profiling");
   reader.unbuilt_flag("DIAL9_MEMORY_PROFILE_ENABLED", "memory profiling");
   reader.unbuilt_value("DIAL9_MEMORY_SAMPLE_RATE_BYTES", "memory profiling");
@@ -219,7 +227,6 @@ void read_unbuilt(Reader& reader) {
                        "sampling of accept queues");
   reader.unbuilt_flag("DIAL9_TASK_DUMP_ENABLED", "dumping of task stacks");
   reader.unbuilt_value("DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS", "dumping of task stacks");
-  reader.unbuilt_flag("DIAL9_FORCE_CTIMER", "CPU profiling");
 }
 
 }  // namespace

@@ -105,18 +105,17 @@ TEST(Environment, ReportsAnUnknownVariable) {
 }
 
 TEST(Environment, SaysWhatWasAskedForAndIsNotBuiltIn) {
-  for (const char* name :
-       {"DIAL9_S3_BUCKET", "DIAL9_S3_PREFIX", "DIAL9_CPU_PROFILE_ENABLED", "DIAL9_CPU_SAMPLE_HZ",
-        "DIAL9_SCHEDULE_PROFILE_ENABLED", "DIAL9_MEMORY_PROFILE_ENABLED",
-        "DIAL9_MEMORY_SAMPLE_RATE_BYTES", "DIAL9_MEMORY_TRACK_LIVESET",
-        "DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED", "DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS",
-        "DIAL9_TASK_DUMP_ENABLED", "DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS", "DIAL9_FORCE_CTIMER"}) {
+  for (const char* name : {"DIAL9_S3_BUCKET", "DIAL9_S3_PREFIX", "DIAL9_SCHEDULE_PROFILE_ENABLED",
+                           "DIAL9_MEMORY_PROFILE_ENABLED", "DIAL9_MEMORY_SAMPLE_RATE_BYTES",
+                           "DIAL9_MEMORY_TRACK_LIVESET", "DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED",
+                           "DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS",
+                           "DIAL9_TASK_DUMP_ENABLED", "DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS"}) {
     const EnvironmentPlan plan = plan_from({{name, "1"}});
     ASSERT_EQ(plan.messages.size(), 1U) << name;
     EXPECT_TRUE(mentions(plan.messages, name));
     EXPECT_TRUE(mentions(plan.messages, "not built into this version")) << name;
   }
-  EXPECT_TRUE(plan_from({{"DIAL9_CPU_PROFILE_ENABLED", "false"}}).messages.empty());
+  EXPECT_TRUE(plan_from({{"DIAL9_SCHEDULE_PROFILE_ENABLED", "false"}}).messages.empty());
   EXPECT_FALSE(plan_from({{"DIAL9_TASK_TRACKING_ENABLED", "false"}}).messages.empty());
 }
 
@@ -142,6 +141,20 @@ TEST(Environment, SaysThatADirectoryHasNoEffectBesideAMemoryRing) {
   ASSERT_EQ(plan.messages.size(), 1u);
   EXPECT_NE(plan.messages[0].find("DIAL9_TRACE_DIR"), std::string::npos);
   EXPECT_TRUE(plan_from({{"DIAL9_MEMORY_RING", "on"}}).messages.empty());
+}
+
+TEST(Environment, HasTheRateAndTheSignalOfCpuSamples) {
+  EXPECT_EQ(plan_from({}).cpu_sample_hz, 99U);
+  EXPECT_EQ(plan_from({{"DIAL9_CPU_PROFILE_ENABLED", "off"}}).cpu_sample_hz, 0U);
+  const EnvironmentPlan plan =
+      plan_from({{"DIAL9_CPU_SAMPLE_HZ", "499"}, {"DIAL9_CPU_SIGNAL", "45"}});
+  EXPECT_EQ(plan.cpu_sample_hz, 499U);
+  EXPECT_EQ(plan.cpu_signal, 45);
+  for (const char* odd : {"0", "-1", "nan", "1e9", "1001", ""}) {
+    const EnvironmentPlan refused = plan_from({{"DIAL9_CPU_SAMPLE_HZ", odd}});
+    EXPECT_EQ(refused.cpu_sample_hz, 99U) << odd;
+    EXPECT_EQ(refused.messages.size(), 1U) << odd;
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "base/stderr_line.h"
+#include "dial9/cpu_samples.h"
 #include "dial9/crash.h"
 #include "dial9/recorder.h"
 #include "dial9/runtime.h"
@@ -23,6 +24,12 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
       // A second recorder of the process finds the source there: that is as good.
       remove_source("process_usage");
       const Status added = add_process_usage(plan.process_usage_period);
+      if (!added) result.messages.push_back(added.message());
+    }
+    if (plan.cpu_sample_hz != 0) {
+      remove_cpu_samples();
+      const Status added =
+          add_cpu_samples({.frequency_hz = plan.cpu_sample_hz, .signal = plan.cpu_signal});
       if (!added) result.messages.push_back(added.message());
     }
     auto [recorder, status] = Recorder::start(plan.options);

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "dial9/cpu_samples.h"
 #include "dial9/recorder.h"
 #include "dial9/source.h"
 
@@ -51,6 +52,57 @@ TEST_F(FromEnvironment, StartsInTheDirectoryThatItNames) {
   EXPECT_NE(second.status.message().find(directory_), std::string::npos) << "it names the first";
   EXPECT_TRUE(env.recorder.stop().is_complete);
   remove_source("process_usage");
+  EXPECT_TRUE(remove_cpu_samples()) << "on unless told otherwise";
+}
+
+struct SeenInChild {
+  std::uint32_t asked_hz = 0;
+  std::uint32_t messages = 0;
+};
+
+// In a child, since the signal's handler stays.
+SeenInChild cpu_samples_with(const std::vector<std::pair<const char*, const char*>>& variables,
+                             bool has_handler = false) {
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGPROF, has_handler ? [](int) {} : SIG_DFL);
+    ::setenv("DIAL9_ENABLED", "true", 1);
+    for (const auto& [name, value] : variables) ::setenv(name, value, 1);
+    const EnvRecorder env = recorder_from_env();
+    const CpuSampleStatus status = cpu_sample_status();
+    const std::uint32_t words[] = {status.asked_hz,
+                                   static_cast<std::uint32_t>(env.messages.size())};
+    ::_exit(::write(ends[1], words, sizeof words) == sizeof words ? 0 : 1);
+  }
+  std::uint32_t words[2] = {};
+  EXPECT_EQ(::read(ends[0], words, sizeof words), static_cast<ssize_t>(sizeof words));
+  ::waitpid(child, nullptr, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return {words[0], words[1]};
+}
+
+TEST_F(FromEnvironment, SamplesTheCpuAtTheRateThatItNames) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "TSan can't start threads after a fork";
+#endif
+  EXPECT_EQ(cpu_samples_with({}).asked_hz, 99U);
+  EXPECT_EQ(cpu_samples_with({{"DIAL9_CPU_SAMPLE_HZ", "250"}}).asked_hz, 250U);
+  EXPECT_EQ(cpu_samples_with({{"DIAL9_CPU_PROFILE_ENABLED", "no"}}).asked_hz, 0U);
+  EXPECT_EQ(cpu_samples_with({{"DIAL9_FORCE_CTIMER", "1"}}).messages, 0U);
+  const SeenInChild odd = cpu_samples_with({{"DIAL9_CPU_SAMPLE_HZ", "nan"}});
+  EXPECT_EQ(odd.asked_hz, 99U);
+  EXPECT_EQ(odd.messages, 1U);
+}
+
+TEST_F(FromEnvironment, LeavesASignalThatTheHostHandlesAloneUnlessItNamesAnother) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "TSan can't start threads after a fork";
+#endif
+  EXPECT_EQ(cpu_samples_with({}, true).messages, 1U);
+  EXPECT_EQ(cpu_samples_with({{"DIAL9_CPU_SIGNAL", "45"}}, true).messages, 0U);
 }
 
 // In a child: a handler stays installed.

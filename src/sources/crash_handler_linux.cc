@@ -24,6 +24,7 @@
 #include "recorder/process_registry.h"
 #include "recorder/runtime_host.h"
 #include "sources/crash_handler.h"
+#include "sources/signal_frame.h"
 #include "unwind/unwind.h"
 
 namespace dial9::internal {
@@ -75,26 +76,6 @@ std::uint64_t address_of(int signal, const siginfo_t& info) noexcept {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-std::uint64_t instruction_of(const ucontext_t& context) noexcept {
-#if defined(__x86_64__)
-  return static_cast<std::uint64_t>(context.uc_mcontext.gregs[REG_RIP]);
-#elif defined(__aarch64__)
-  return context.uc_mcontext.pc;
-#else
-  static_cast<void>(context);
-  return 0;
-#endif
-}
-
-// What is left of the alternate stack that this runs on; a thread's own stack counts as enough.
-std::size_t stack_left(const ucontext_t& context) noexcept {
-  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  const auto low = reinterpret_cast<std::uintptr_t>(context.uc_stack.ss_sp);
-  const bool is_alternate = (context.uc_stack.ss_flags & SS_DISABLE) == 0 && here >= low &&
-                            here - low < context.uc_stack.ss_size;
-  return is_alternate ? here - low : ~std::size_t{0};
-}
-
 FrameSlot* take_slot() noexcept {
   for (FrameSlot& slot : g_slots) {
     if (!__atomic_exchange_n(&slot.is_taken, true, __ATOMIC_ACQUIRE)) return &slot;
@@ -112,7 +93,7 @@ void record_crash(int signal, const siginfo_t& info, const ucontext_t& context,
   std::span<std::uint64_t> frames(&one, 1);
   CrashEvent event{};
   event.truncated = true;
-  recovery.slot = stack_left(context) >= kWholeStackBytes ? take_slot() : nullptr;
+  recovery.slot = alternate_stack_left(context) >= kWholeStackBytes ? take_slot() : nullptr;
   std::size_t count = 0;
   if (recovery.slot != nullptr) {
     frames = recovery.slot->frames;
@@ -120,7 +101,7 @@ void record_crash(int signal, const siginfo_t& info, const ucontext_t& context,
     count = walked.count;
     event.truncated = walked.truncated();
   } else {
-    one = instruction_of(context);
+    one = interrupted_instruction(context);
     count = one != 0 ? 1 : 0;
   }
   event.signal = static_cast<std::uint8_t>(signal);
@@ -134,7 +115,7 @@ void record_crash(int signal, const siginfo_t& info, const ucontext_t& context,
 // True if a CrashEvent was recorded. Whatever goes wrong in here ends here.
 [[gnu::noinline]] bool describe(int signal, const siginfo_t& info, const ucontext_t& context,
                                 LastWords& words) noexcept {
-  if (stack_left(context) < kLeastStackBytes) return false;
+  if (alternate_stack_left(context) < kLeastStackBytes) return false;
   Recovery recovery;
   volatile bool is_recorded = false;
   if (sigsetjmp(recovery.jump, 0) == 0) {

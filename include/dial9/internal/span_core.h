@@ -147,5 +147,7 @@ inline SpanHead span_head(const SpanCore& span) noexcept {
 }
 // The innermost open span of the running task, or of the thread outside tasks; 0: none.
 std::uint64_t span_current() noexcept;
+// The same for a signal handler on this thread: of the task, or (0) of the thread outside tasks.
+std::uint64_t span_sampled(std::uint64_t task) noexcept;
 
 }  // namespace dial9::internal

@@ -1,0 +1,223 @@
+// See labels.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/labels.h"
+
+#include <cstring>
+
+#include "recorder/recording_state.h"
+#include "recorder/runtime_state.h"
+
+namespace dial9::internal {
+namespace {
+
+// An open label. The generation's compare-and-swap claims it; odd: open.
+struct alignas(64) Place {
+  std::uint32_t generation;
+  std::uint64_t words[LabelText::kWords];
+};
+static_assert(sizeof(Place) == 128);
+constinit Place g_places[kMaxOpenLabels] = {};  // 2 MiB of untouched memory until labels are used
+
+// A task with labels: the word of its innermost one. `word` 0: nobody's, may be given to another.
+struct Entry {
+  std::uint64_t task;
+  std::uint64_t word;
+};
+constexpr std::size_t kBuckets = 4096;
+constexpr std::size_t kBucketEntries = 8;
+constexpr std::uint64_t kClaimed = ~std::uint64_t{0};  // no task
+struct alignas(128) Bucket {
+  Entry entries[kBucketEntries];
+};
+constinit Bucket g_buckets[kBuckets] = {};  // 512 KiB, the same
+constinit std::uint64_t g_dropped = 0;
+
+__thread std::uint64_t t_word __attribute__((tls_model("initial-exec"))) = 0;
+__thread std::uint32_t t_next_place __attribute__((tls_model("initial-exec"))) = 0;
+
+std::uint64_t load(const std::uint64_t& word) noexcept {
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+}
+
+std::uint64_t make_word(std::size_t place, std::uint32_t generation) noexcept {
+  return std::uint64_t{place + 1} << 32 | generation;
+}
+
+// A place of its own, with its generation: 0 if none was found nearby.
+std::uint64_t claim_place() noexcept {
+  constexpr std::uint32_t kTries = 64;
+  if (t_next_place == 0) t_next_place = this_tid() * 0x9E37'79B1u;
+  for (std::uint32_t i = 0; i < kTries; ++i) {
+    const std::size_t at = (t_next_place + i) % kMaxOpenLabels;
+    Place& place = g_places[at];
+    std::uint32_t generation = __atomic_load_n(&place.generation, __ATOMIC_RELAXED);
+    if (generation % 2 != 0) continue;
+    // Acquire: the last tenant is done with the text (pairs with the release in give_back).
+    if (__atomic_compare_exchange_n(&place.generation, &generation, generation + 1, false,
+                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+      t_next_place = static_cast<std::uint32_t>(at);
+      return make_word(at, generation + 1);
+    }
+  }
+  t_next_place += kTries;
+  return 0;
+}
+
+Place& place_of(std::uint64_t word) noexcept { return g_places[(word >> 32) - 1]; }
+
+void give_back(std::uint64_t word) noexcept {
+  // Release: whoever copied before this sees the text whole; who copies on finds it changed.
+  __atomic_store_n(&place_of(word).generation, static_cast<std::uint32_t>(word) + 1,
+                   __ATOMIC_RELEASE);
+}
+
+// The longest beginning of at most `most` bytes that doesn't end inside a UTF-8 character.
+std::size_t cut(const text& t, std::size_t most) noexcept {
+  if (t.size <= most) return t.size;
+  std::size_t size = most;
+  while (size > 0 && (static_cast<unsigned char>(t.data[size]) & 0xC0) == 0x80) --size;
+  return size;
+}
+
+void write_text(std::uint64_t word, const text& name, const text& value) noexcept {
+  LabelText label{};
+  label.name_bytes = static_cast<std::uint8_t>(cut(name, kMaxLabelNameBytes));
+  label.value_bytes = static_cast<std::uint8_t>(cut(value, kMaxLabelValueBytes));
+  std::memcpy(label.text, name.data, label.name_bytes);
+  std::memcpy(label.text + label.name_bytes, value.data, label.value_bytes);
+  std::uint64_t words[LabelText::kWords];
+  std::memcpy(words, &label, sizeof words);
+  Place& place = place_of(word);
+  for (std::size_t i = 0; i < LabelText::kWords; ++i) {
+    __atomic_store_n(&place.words[i], words[i], __ATOMIC_RELAXED);
+  }
+}
+
+Bucket& bucket_of(std::uint64_t task) noexcept {
+  const std::uint64_t mixed = task * 0x9E37'79B9'7F4A'7C15;
+  return g_buckets[(mixed ^ mixed >> 32) % kBuckets];
+}
+
+Entry* find_entry(std::uint64_t task) noexcept {
+  for (Entry& entry : bucket_of(task).entries) {
+    if (load(entry.task) == task) return &entry;
+  }
+  return nullptr;
+}
+
+// Puts the word in; false: no room. `before` is the one that it covers.
+bool enter(std::uint64_t task, std::uint64_t word, std::uint64_t* before) noexcept {
+  if (Entry* entry = find_entry(task)) {
+    // Release: who finds the word finds the text (pairs with the acquire in read_word).
+    *before = __atomic_exchange_n(&entry->word, word, __ATOMIC_RELEASE);
+    return true;
+  }
+  for (Entry& entry : bucket_of(task).entries) {
+    std::uint64_t none = 0;
+    if (load(entry.task) != 0 || !__atomic_compare_exchange_n(&entry.task, &none, kClaimed, false,
+                                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+      continue;
+    }
+    *before = 0;
+    __atomic_store_n(&entry.word, word, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry.task, task, __ATOMIC_RELEASE);
+    return true;
+  }
+  return false;
+}
+
+bool is_open(std::uint64_t word) noexcept {
+  return word != 0 && __atomic_load_n(&place_of(word).generation, __ATOMIC_RELAXED) ==
+                          static_cast<std::uint32_t>(word);
+}
+
+// Takes the word out, if it is the innermost one still. Where it isn't (labels that end out of
+// order, two branches of a task at a time) what refers to it reads as none once it is given back.
+void leave(std::uint64_t task, std::uint64_t word, std::uint64_t before) noexcept {
+  if (!is_open(before)) before = 0;
+  Entry* entry = find_entry(task);
+  if (entry == nullptr ||
+      !__atomic_compare_exchange_n(&entry->word, &word, before, false, __ATOMIC_RELEASE,
+                                   __ATOMIC_RELAXED) ||
+      before != 0) {
+    return;
+  }
+  // The task's last one: the entry goes, unless another branch of the task labels meanwhile.
+  if (!__atomic_compare_exchange_n(&entry->task, &task, kClaimed, false, __ATOMIC_ACQUIRE,
+                                   __ATOMIC_RELAXED)) {
+    return;
+  }
+  __atomic_store_n(&entry->task, load(entry->word) == 0 ? 0 : task, __ATOMIC_RELEASE);
+}
+
+std::uint64_t read_word(std::uint64_t task) noexcept {
+  if (task == 0) return 0;
+  const Entry* entry = find_entry(task);
+  if (entry == nullptr) return 0;
+  const std::uint64_t word = __atomic_load_n(&entry->word, __ATOMIC_ACQUIRE);
+  return load(entry->task) == task ? word : 0;
+}
+
+// False: the label has ended.
+bool copy_text(std::uint64_t word, LabelText* label) noexcept {
+  const Place& place = place_of(word);
+  const auto generation = static_cast<std::uint32_t>(word);
+  if (__atomic_load_n(&place.generation, __ATOMIC_ACQUIRE) != generation) return false;
+  std::uint64_t words[LabelText::kWords];
+  for (std::size_t i = 0; i < LabelText::kWords; ++i) words[i] = load(place.words[i]);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  if (__atomic_load_n(&place.generation, __ATOMIC_RELAXED) != generation) return false;
+  std::memcpy(label, words, sizeof words);
+  return true;
+}
+
+}  // namespace
+
+void read_label(std::uint64_t task, LabelText* label) noexcept {
+  const std::uint64_t of_task = read_word(task);
+  if (of_task != 0 && copy_text(of_task, label)) return;
+  if (t_word != 0 && copy_text(t_word, label)) return;
+  label->name_bytes = 0;
+  label->value_bytes = 0;
+}
+
+std::uint64_t labels_dropped() noexcept { return load(g_dropped); }
+
+}  // namespace dial9::internal
+
+namespace dial9 {
+
+void label::begin(text name, text value) noexcept {
+  using namespace internal;
+  if (name.size == 0) return;
+  const std::uint64_t word = claim_place();
+  if (word == 0) {
+    __atomic_fetch_add(&g_dropped, 1, __ATOMIC_RELAXED);
+    return;
+  }
+  write_text(word, name, value);
+  task_ = t_task.id;
+  if (task_ == 0) {
+    signal_fence();  // a handler on this thread that finds the word finds the text
+    before_ = t_word;
+    t_word = word;
+  } else if (!enter(task_, word, &before_)) {
+    give_back(word);
+    __atomic_fetch_add(&g_dropped, 1, __ATOMIC_RELAXED);
+    return;
+  }
+  word_ = word;
+}
+
+void label::end() noexcept {
+  using namespace internal;
+  if (task_ != 0) {
+    leave(task_, word_, before_);
+  } else if (t_word == word_) {
+    t_word = before_;
+    signal_fence();
+  }
+  give_back(word_);
+}
+
+}  // namespace dial9

@@ -1,0 +1,48 @@
+// See stream_source.h. A few words without a lock, so that a fork finds them whole.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/stream_source.h"
+
+namespace dial9::internal {
+namespace {
+
+constinit StreamSource* g_sources[kMostStreamSources] = {};
+
+}  // namespace
+
+bool add_stream_source(StreamSource* source) noexcept {
+  for (StreamSource*& place : g_sources) {
+    StreamSource* none = nullptr;
+    // Release pairs with the acquire in stream_sources().
+    if (__atomic_compare_exchange_n(&place, &none, source, false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<StreamSource*> stream_sources() {
+  std::vector<StreamSource*> sources;
+  for (StreamSource* const& place : g_sources) {
+    StreamSource* source = __atomic_load_n(&place, __ATOMIC_ACQUIRE);
+    if (source != nullptr) sources.push_back(source);
+  }
+  return sources;
+}
+
+std::uint64_t stream_sources_metadata_version() {
+  std::uint64_t version = 0;
+  for (const StreamSource* source : stream_sources()) version += source->metadata_version();
+  return version;
+}
+
+Metadata stream_sources_metadata() {
+  Metadata all;
+  for (const StreamSource* source : stream_sources()) {
+    const Metadata one = source->metadata();
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+}  // namespace dial9::internal

@@ -1,0 +1,49 @@
+// A source whose events aren't recorded on the collector's thread but gathered elsewhere (in signal
+// handlers): it hands over finished streams. Strongest property: what it took of the host (timers)
+// is given back as recording ends, and what it gathered until then is in the last segment.
+// Spec: docs/spec/recorder.md, "Sources".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "recorder/segment_writer.h"
+
+namespace dial9::internal {
+
+// One whole stream, and what it carries.
+struct SourceStream {
+  std::vector<std::uint8_t> bytes;
+  StreamInfo info;
+};
+
+// All calls on the collector's thread, but for metadata, which any thread asks for. In the child of
+// a fork the parent's state is worth nothing: the source has to notice.
+class StreamSource {
+ public:
+  virtual ~StreamSource() = default;
+
+  // Recording is on. Returns when it would be called again while the host is busy; `now_ns` is the
+  // collector's clock.
+  virtual std::uint64_t attend(std::uint64_t now_ns) = 0;
+  // Recording is off, or about to end.
+  virtual void rest() = 0;
+  // What was gathered since. Also before each rotation and after the last rest().
+  virtual std::vector<SourceStream> take() = 0;
+
+  // Changes whenever metadata() would.
+  virtual std::uint64_t metadata_version() const = 0;
+  virtual Metadata metadata() const = 0;
+};
+
+inline constexpr int kMostStreamSources = 4;
+// For the process's life. False: there are so many already.
+bool add_stream_source(StreamSource* source) noexcept;
+// Those that were added.
+std::vector<StreamSource*> stream_sources();
+
+std::uint64_t stream_sources_metadata_version();
+Metadata stream_sources_metadata();
+
+}  // namespace dial9::internal

@@ -1,0 +1,57 @@
+// The collector's side of CPU samples: arms timers, drains the ring into streams, watches that the
+// signal is still ours, and keeps the books. Strongest property: in the child of a fork it begins
+// anew, whatever its parent was doing at that moment. Spec: docs/spec/cpu_samples.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fork_lock.h"
+#include "dial9/cpu_samples.h"
+#include "recorder/cpu_sample_stream.h"
+#include "recorder/stream_source.h"
+#include "sources/sample_ring.h"
+#include "sources/thread_timers.h"
+
+namespace dial9::internal {
+
+class CpuSampler final : public StreamSource {
+ public:
+  // The process's one; never destroyed.
+  static CpuSampler& instance();
+
+  Status start(const CpuSampleOptions& options);
+  bool stop();
+  CpuSampleStatus status() const;
+
+  // StreamSource
+  std::uint64_t attend(std::uint64_t now_ns) override;
+  void rest() override;
+  std::vector<SourceStream> take() override;
+  std::uint64_t metadata_version() const override;
+  Metadata metadata() const override;
+
+ private:
+  // What the lock guards. One a process: a child makes its own, and leaves the parent's alone.
+  struct State;
+  class Guard;
+
+  CpuSampler() = default;
+  static bool keeps_signal(State& state);
+  static void drain(State& state);
+  static void scan(State& state, std::uint64_t now_ns);
+  static void note_window(State& state, std::uint64_t at_ns, bool is_last);
+  static void note_shortfalls(State& state);
+  static void set_message(State& state, std::string message);
+  static void rest(State& state);
+
+  mutable ForkLock lock_;
+  mutable State* state_ = nullptr;
+};
+
+}  // namespace dial9::internal

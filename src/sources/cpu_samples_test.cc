@@ -1,0 +1,231 @@
+// Injected CPU time comes back as samples: by thread, function, task, span and label, with nothing
+// but the CPU clock to say how much there was.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "dial9/runtime.h"
+#include "dial9/span.h"
+#include "recorder/recording_state.h"
+#include "sources/testing/sampled.h"
+
+namespace dial9::internal {
+namespace {
+
+using namespace testing;
+
+constexpr std::uint32_t kHz = 200;
+constexpr std::uint64_t kSettleMs = 5;
+
+DIAL9_SPAN(Working, "working", DIAL9_FIELDS((std::uint64_t, number)));
+
+// Periods that `ms` of CPU time hold, and how far off a count of them may be: two for where it
+// begins and ends, one for each change of what is counted.
+double expected(std::uint64_t ms) { return static_cast<double>(ms) * kHz / 1'000; }
+
+class CpuSamples : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer holds signals back until the thread calls it";
+#endif
+  }
+};
+
+TEST_F(CpuSamples, AThreadsCpuTimeComesBackAsPeriodsAndTheRateIsTheOneAskedFor) {
+  Sampled sampled({.frequency_hz = kHz});
+  sampled.wait_until_sampled();
+  const std::uint32_t own = this_tid();
+  const std::uint64_t from = now_ns();
+  burn_one(1'000);
+  const std::uint64_t to = now_ns();
+  const auto rows = sampled.finish();
+  const std::uint64_t count = periods(rows, [&](const SampleRow& row) {
+    return row.tid == own && row.at_ns >= from && row.at_ns < to;
+  });
+  EXPECT_NEAR(static_cast<double>(count), expected(1'000), 0.02 * expected(1'000));
+  const CpuSampleStatus status = cpu_sample_status();
+  EXPECT_TRUE(status.is_sampling);
+  EXPECT_EQ(status.asked_hz, kHz);
+  EXPECT_EQ(status.lost, 0U);
+  EXPECT_GT(status.achieved_hz, 0);
+}
+
+TEST_F(CpuSamples, FunctionsHaveTheSharesOfTheTimeSpentInThem) {
+  Sampled sampled({.frequency_hz = kHz});
+  sampled.wait_until_sampled();
+  const std::uint64_t from = now_ns();
+  for (int i = 0; i < 3; ++i) {
+    burn_one(300);
+    burn_other(100);
+  }
+  const std::uint64_t to = now_ns();
+  const auto rows = sampled.finish();
+  const auto in = [&](void (*function)(std::uint64_t)) {
+    return static_cast<double>(periods(rows, [&](const SampleRow& row) {
+      return row.at_ns >= from && row.at_ns < to && passes(row.frames, function);
+    }));
+  };
+  EXPECT_NEAR(in(burn_one), expected(900), 6);
+  EXPECT_NEAR(in(burn_other), expected(300), 6);
+}
+
+TEST_F(CpuSamples, ThreadsThatNobodyRegisteredHaveTheirSharesAndNames) {
+  Sampled sampled({.frequency_hz = kHz});
+  std::atomic<int> ready{0};
+  std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> spans;
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  for (const std::uint64_t ms : {600, 300, 100}) {
+    threads.emplace_back([&, ms] {
+      ::pthread_setname_np(::pthread_self(), ("burns-" + std::to_string(ms)).c_str());
+      sampled.wait_until_sampled();
+      ++ready;
+      while (ready < 3) std::this_thread::yield();
+      const std::uint64_t from = now_ns();
+      burn_one(ms);
+      const std::lock_guard lock(mutex);
+      spans[this_tid()] = {from, now_ns()};
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const auto rows = sampled.finish();
+  std::map<std::string, double> found;
+  for (const SampleRow& row : rows) {
+    const auto at = spans.find(row.tid);
+    if (at == spans.end() || row.at_ns < at->second.first || row.at_ns >= at->second.second) {
+      continue;
+    }
+    found[row.thread_name] += static_cast<double>(row.weight);
+    EXPECT_TRUE(row.has_cpu);
+  }
+  EXPECT_NEAR(found["burns-600"], expected(600), 3);
+  EXPECT_NEAR(found["burns-300"], expected(300), 3);
+  EXPECT_NEAR(found["burns-100"], expected(100), 3);
+}
+
+TEST_F(CpuSamples, ThreeTenantsOfOneThreadComeOutWithinTwoPercent) {
+  Sampled sampled({.frequency_hz = kHz});
+  sampled.wait_until_sampled();
+  std::map<std::string, double> spent;
+  double total = 0;
+  std::minstd_rand random(7);
+  const std::uint64_t from = now_ns();
+  for (int request = 0; request < 24; ++request) {
+    const char* tenants[] = {"acme", "acme", "acme", "bolt", "bolt", "crux"};
+    const std::string tenant = tenants[request % 6];
+    const std::uint64_t ms = 60 + random() % 120;
+    const label scope("tenant", tenant);
+    burn_one(ms);
+    spent["tenant=" + tenant] += static_cast<double>(ms);
+    total += static_cast<double>(ms);
+  }
+  const std::uint64_t to = now_ns();
+  std::map<std::string, double> found;
+  double found_total = 0;
+  for (const SampleRow& row : sampled.finish()) {
+    if (row.at_ns < from || row.at_ns >= to) continue;
+    found[row.label] += static_cast<double>(row.weight);
+    found_total += static_cast<double>(row.weight);
+  }
+  for (const auto& [tenant, ms] : spent) {
+    EXPECT_NEAR(found[tenant] / found_total, ms / total, 0.02) << tenant;
+  }
+  EXPECT_LE(found[""], 2) << "between two labels";
+}
+
+TEST_F(CpuSamples, CarryTheTaskAndSpanOfThePollThatTheyInterrupt) {
+  static runtime::Place place{"sampled task"};
+  Sampled sampled({.frequency_hz = kHz});
+  sampled.wait_until_sampled();
+  const runtime::RuntimeId runtime = runtime::register_runtime("sampled");
+  const runtime::TaskId task = runtime::task_spawn(place, runtime);
+  std::uint64_t span_id = 0;
+  const std::uint64_t from = now_ns();
+  {
+    const runtime::PollScope poll(runtime, {task, &place});
+    const span<Working> working({1});
+    span_id = working.as_parent().id;
+    const label scope("tenant", "acme");
+    burn_one(200);
+  }
+  const std::uint64_t between = now_ns();
+  burn_one(200);
+  const std::uint64_t to = now_ns();
+  std::uint64_t inside = 0;
+  std::uint64_t outside = 0;
+  for (const SampleRow& row : sampled.finish()) {
+    if (row.at_ns < from || row.at_ns >= to) continue;
+    const bool is_inside = row.at_ns < between;
+    (is_inside ? inside : outside) += row.weight;
+    EXPECT_EQ(row.task, is_inside ? task : 0);
+    EXPECT_EQ(row.span, is_inside ? span_id : 0);
+    EXPECT_EQ(row.label, is_inside ? "tenant=acme" : "");
+  }
+  EXPECT_NEAR(static_cast<double>(inside), expected(200), 3);
+  EXPECT_NEAR(static_cast<double>(outside), expected(200), 3);
+}
+
+TEST_F(CpuSamples, HaveWholeStacksFoundByUnwindTables) {
+  Sampled sampled({.frequency_hz = kHz});
+  sampled.wait_until_sampled();
+  burn_one(300);
+  std::uint64_t count = 0;
+  for (const SampleRow& row : sampled.finish()) {
+    if (!passes(row.frames, burn_one)) continue;
+    ++count;
+    EXPECT_FALSE(row.is_truncated);
+    EXPECT_EQ(row.unwound_by, "tables");
+    EXPECT_GT(row.frames.size(), 5U);
+  }
+  EXPECT_GT(count, 20U);
+}
+
+TEST_F(CpuSamples, SayInTheTraceWhatWasAskedAndWhatCameOfIt) {
+  Sampled sampled({.frequency_hz = kHz});
+  sampled.wait_until_sampled();
+  burn_one(1'200);  // a window is a second
+  burn_one(kSettleMs);
+  const Trace trace = sampled.read();
+  EXPECT_EQ(trace.metadata("cpu.profile.enabled"), "true");
+  EXPECT_EQ(trace.metadata("cpu.profile.frequency_hz"), "200");
+  EXPECT_EQ(trace.metadata("cpu.profile.backend"), "ctimer");
+  EXPECT_NE(trace.metadata("cpu.profile.achieved_hz"), "(none)");
+  ASSERT_GE(trace.count("CpuProfileEvent"), 1U);
+  for (const std::uint64_t hz : trace.numbers("CpuProfileEvent", "asked_hz")) EXPECT_EQ(hz, kHz);
+  double cpu_ns = 0;
+  double sampled_periods = 0;
+  for (const std::uint64_t ns : trace.numbers("CpuProfileEvent", "cpu_ns")) {
+    cpu_ns += static_cast<double>(ns);
+  }
+  for (const std::uint64_t n : trace.numbers("CpuProfileEvent", "periods")) {
+    sampled_periods += static_cast<double>(n);
+  }
+  // What is missing are the first moments, before the thread had a timer, at most a tenth of a
+  // second.
+  EXPECT_LE(sampled_periods, cpu_ns * kHz / 1e9 + 3);
+  EXPECT_GE(sampled_periods, (cpu_ns - 0.15e9) * kHz / 1e9 - 3);
+}
+
+TEST_F(CpuSamples, ARateBeyondTheKernelsTickHasWeightsAndTheTraceSaysSo) {
+  Sampled sampled({.frequency_hz = 1'000});
+  sampled.wait_until_sampled();
+  const std::uint64_t from = now_ns();
+  burn_one(1'500);
+  const std::uint64_t to = now_ns();
+  const Trace trace = sampled.read();
+  const auto rows = samples_of(trace);
+  const auto is_here = [&](const SampleRow& row) { return row.at_ns >= from && row.at_ns < to; };
+  EXPECT_NEAR(static_cast<double>(periods(rows, is_here)), 1'500, 30);
+  const auto count = std::count_if(rows.begin(), rows.end(), is_here);
+  if (count > 1'000) GTEST_SKIP() << "the kernel ticks a thousand times a second";
+  EXPECT_NE(trace.metadata("cpu.profile.notice").find("1000 Hz asked"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dial9::internal

@@ -1,0 +1,123 @@
+// The signal handler of the CPU sampler: time, thread, context and stack into a place of the ring.
+// Async-signal-safe: no lock, no allocation, no libc but sched_getcpu (bound beforehand), errno
+// kept. See cpu_samples.h. Spec: docs/spec/cpu_samples.md, "Handler".
+// SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "recorder/recording_state.h"
+#include "sources/cpu_samples.h"
+#include "sources/signal_frame.h"
+#include "sources/thread_timers.h"
+#include "unwind/process_memory.h"
+#include "unwind/thread_stack.h"
+
+namespace dial9::internal {
+namespace {
+
+constinit SampleRing* g_ring = nullptr;
+
+// By the timer of this very thread, not by somebody's kill().
+bool is_our_tick(const siginfo_t& info) noexcept {
+  const auto value = reinterpret_cast<std::uintptr_t>(info.si_value.sival_ptr);
+  return info.si_code == SI_TIMER && (value & 0xFFFF'FFFF'0000'0000) == kTimerMark;
+}
+
+// Nothing is recorded, and the collector hasn't given the timer back yet.
+void stop_timer(const siginfo_t& info) noexcept {
+  const itimerspec never{};
+  ::syscall(SYS_timer_settime, info.si_timerid, 0, &never, nullptr);
+}
+
+// Is there room below for the unwinder? On a stack of unknown bounds (a fiber's) the kernel is
+// asked whether what lies there can be read.
+bool has_room(const ucontext_t& context) noexcept {
+  const std::size_t left = alternate_stack_left(context);
+  if (left != ~std::size_t{0}) return left >= kSampleStackBytes;
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const unwind::StackRange own = unwind::own_stack(here);
+  if (own.holds(here)) return here - own.low >= kSampleStackBytes;
+  unwind::ProcessMemory memory;
+  std::uint64_t word = 0;
+  return memory.copy(here - kSampleStackBytes, &word, sizeof word) == sizeof word;
+}
+
+[[gnu::noinline]] void walk(const ucontext_t& context, Sample& sample) noexcept {
+  const unwind::Result walked = unwind::unwind(&context, sample.frames);
+  sample.frame_count = walked.count;
+  sample.method = walked.method;
+  sample.is_truncated = walked.truncated();
+}
+
+void take_sample(const siginfo_t& info, const ucontext_t& context) noexcept {
+  const std::uint64_t at_ns = now_ns();
+  const auto weight = 1 + static_cast<std::uint32_t>(std::max(info.si_overrun, 0));
+  SampleRing* ring = __atomic_load_n(&g_ring, __ATOMIC_ACQUIRE);
+  Sample* sample = ring == nullptr ? nullptr : ring->claim(weight);
+  if (sample == nullptr) return;
+  sample->at_ns = at_ns;
+  sample->tid = this_tid();
+  sample->weight = weight;
+  sample->cpu = ::sched_getcpu();
+  read_sample_context(&sample->context);
+  if (has_room(context)) {
+    walk(context, *sample);
+  } else {
+    sample->frames[0] = interrupted_instruction(context);
+    sample->frame_count = 1;
+    sample->method = unwind::Method::kNone;
+    sample->is_truncated = true;
+  }
+  SampleRing::publish(sample);
+}
+
+}  // namespace
+
+void on_cpu_tick(int /*signal*/, siginfo_t* info, void* context) {
+  const int error = errno;
+  if (is_our_tick(*info)) {
+    if (recording_epoch() == 0) {
+      stop_timer(*info);
+    } else {
+      take_sample(*info, *static_cast<const ucontext_t*>(context));
+    }
+  }
+  errno = error;
+}
+
+void set_sample_ring(SampleRing* ring) noexcept {
+  __atomic_store_n(&g_ring, ring, __ATOMIC_RELEASE);
+}
+
+bool install_tick_handler(int signal) noexcept {
+  // What is bound or calibrated at its first call is by now.
+  (void)::sched_getcpu();
+  (void)now_ns();
+  struct sigaction action{};
+  action.sa_sigaction = on_cpu_tick;
+  // SA_ONSTACK: a thread with an alternate stack may run on a very small one of its own.
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  return ::sigaction(signal, &action, nullptr) == 0;
+}
+
+bool is_tick_handler_installed(int signal) noexcept {
+  struct sigaction now{};
+  return ::sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+         now.sa_sigaction == on_cpu_tick;
+}
+
+std::size_t ring_slots(std::uint32_t cpus, std::uint32_t frequency_hz) noexcept {
+  const std::uint64_t half_second = std::uint64_t{cpus} * frequency_hz / 2;
+  return std::bit_ceil(std::clamp<std::uint64_t>(half_second, 256, 4096));
+}
+
+}  // namespace dial9::internal

@@ -1,0 +1,51 @@
+// See signal_owner.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <sys/time.h>
+
+#include <array>
+#include <charconv>
+
+#include "sources/signal_owner.h"
+
+namespace dial9::internal {
+namespace {
+
+std::string describe(void* code) {
+  Dl_info info{};
+  if (::dladdr(code, &info) == 0 || info.dli_fname == nullptr) {
+    std::array<char, 20> digits{};
+    const auto address = reinterpret_cast<std::uintptr_t>(code);
+    const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), address, 16).ptr;
+    return "code at 0x" + std::string(digits.data(), static_cast<std::size_t>(end - digits.data()));
+  }
+  std::string text = info.dli_fname;
+  if (info.dli_sname != nullptr) text += std::string(" (") + info.dli_sname + ")";
+  return text;
+}
+
+}  // namespace
+
+std::string signal_name(int signal) {
+  return signal == SIGPROF ? "SIGPROF" : "signal " + std::to_string(signal);
+}
+
+std::string signal_owner(int signal, SignalHandler ours) {
+  struct sigaction now{};
+  if (::sigaction(signal, nullptr, &now) != 0) return "can't be used";
+  const bool has_info = (now.sa_flags & SA_SIGINFO) != 0;
+  if (has_info && now.sa_sigaction == ours) return "";
+  if (!has_info && now.sa_handler == SIG_IGN) return "is ignored";
+  if (has_info || now.sa_handler != SIG_DFL) {
+    return "is handled by " + describe(has_info ? reinterpret_cast<void*>(now.sa_sigaction)
+                                                : reinterpret_cast<void*>(now.sa_handler));
+  }
+  itimerval timer{};
+  if (signal == SIGPROF && ::getitimer(ITIMER_PROF, &timer) == 0 &&
+      (timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0)) {
+    return "is sent by a timer (ITIMER_PROF) that runs in this process";
+  }
+  return "";
+}
+
+}  // namespace dial9::internal

@@ -1,0 +1,108 @@
+// See sampled.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/testing/sampled.h"
+
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include "recorder/recording_state.h"
+
+namespace dial9::internal::testing {
+namespace {
+
+const format::OwnedValue& field(const Trace& trace, const format::OwnedEvent& event,
+                                std::string_view name) {
+  return *trace.raw().field(event, name);
+}
+
+std::uint64_t spin_until(std::uint64_t end_ns) {
+  volatile std::uint64_t work = 1;
+  while (thread_cpu_ns() < end_ns) {
+    for (int i = 0; i < 2'000; ++i) work = work * 3 + 1;
+  }
+  return work;
+}
+
+volatile std::uint64_t g_kept = 0;
+
+}  // namespace
+
+std::uint64_t thread_cpu_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+void burn_one(std::uint64_t ms) { g_kept = g_kept + spin_until(thread_cpu_ns() + ms * kTestMs); }
+void burn_other(std::uint64_t ms) { g_kept = g_kept ^ spin_until(thread_cpu_ns() + ms * kTestMs); }
+
+bool passes(const std::vector<std::uint64_t>& frames, void (*function)(std::uint64_t)) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(function);
+  for (const std::uint64_t frame : frames) {
+    if (frame >= begin && frame < begin + 80) return true;
+  }
+  return false;
+}
+
+std::vector<SampleRow> samples_of(const Trace& trace) {
+  std::vector<SampleRow> rows;
+  for (const format::OwnedEvent& event : trace.raw().events) {
+    if (trace.raw().schemas[event.schema].name != "CpuSampleEvent") continue;
+    SampleRow row;
+    row.at_ns = event.timestamp_ns;
+    row.tid = static_cast<std::uint32_t>(field(trace, event, "tid").bits);
+    const auto& weight = field(trace, event, "weight");
+    row.weight = weight.is_present ? weight.bits : 1;
+    row.task = field(trace, event, "task_id").bits;
+    row.span = field(trace, event, "span_id").bits;
+    row.has_cpu = field(trace, event, "cpu").is_present;
+    row.is_truncated = field(trace, event, "truncated").bits != 0;
+    row.unwound_by = field(trace, event, "unwound_by").text;
+    row.thread_name = field(trace, event, "thread_name").text;
+    if (field(trace, event, "label_name").is_present) {
+      row.label =
+          field(trace, event, "label_name").text + "=" + field(trace, event, "label_value").text;
+    }
+    row.frames = field(trace, event, "callchain").frames;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Sampled::Sampled(const CpuSampleOptions& options) {
+  const Status added = add_cpu_samples(options);
+  EXPECT_TRUE(added.ok()) << added.message();
+  auto [recorder, status] = Recorder::start(RecorderOptions::memory(kTestBudget));
+  EXPECT_TRUE(status.ok()) << status.message();
+  recorder_ = std::move(recorder);
+}
+
+Sampled::~Sampled() {
+  recorder_.stop(std::chrono::seconds(30));
+  remove_cpu_samples();
+}
+
+void Sampled::wait_until_sampled() {
+  const std::uint32_t own = this_tid();
+  const std::uint64_t from = now_ns();
+  for (;;) {
+    burn_other(5);
+    EXPECT_TRUE(recorder_.rotate(std::chrono::seconds(30)));
+    for (const SampleRow& row : samples_of(Trace::of(recorder_.sealed_segments()))) {
+      if (row.tid == own && row.at_ns >= from) return;
+    }
+  }
+}
+
+Trace Sampled::read() {
+  EXPECT_TRUE(recorder_.rotate(std::chrono::seconds(30)));
+  return Trace::of(recorder_.sealed_segments());
+}
+
+std::vector<SampleRow> Sampled::finish() {
+  // The ring's rest comes with the last segment, which stop() seals: its copy is asked for before.
+  return samples_of(read());
+}
+
+}  // namespace dial9::internal::testing
