@@ -50,6 +50,13 @@ std::uint64_t stripe_bytes(std::uint32_t causes) {
   return (bytes + alignof(LossStripe) - 1) & ~std::uint64_t{alignof(LossStripe) - 1};
 }
 
+// False: the collector settled a batch in between. A read in the middle of that may have what was
+// drained before, and no mark of what was staged any more: the batch would count twice.
+bool is_same_drain(const ChunkCollectorLine& a, const ChunkCollectorLine& b) {
+  return a.drained == b.drained && a.staged_to == b.staged_to &&
+         a.staged_position == b.staged_position;
+}
+
 // What of the chunk is in no segment, as a stream of its own.
 void take_rest(std::uint64_t drained, std::uint64_t committed, std::uint64_t offset,
                ChunkView* view) {
@@ -304,7 +311,8 @@ ChunkLook ArenaReader::look(std::uint32_t index, std::uint64_t confirmed, ChunkV
   const bool is_there = bytes_->read(stream_at, view->stream);
   ChunkControl after{};
   if (load_control(index, &after) &&
-      (after.producer.sequence != line.sequence || after.producer.state == kChunkFree)) {
+      (after.producer.sequence != line.sequence || after.producer.state == kChunkFree ||
+       !is_same_drain(control.collector, after.collector))) {
     return ChunkLook::kRecycled;
   }
   view->events_unreadable = count_of(line.committed);
@@ -340,7 +348,7 @@ ChunkLook ArenaReader::read(std::uint32_t index, ChunkView* view) const {
   JournalPage journal{};
   (void)load_journal(&journal);
   ChunkLook result = ChunkLook::kRecycled;
-  // Recycled in the middle of a look: the chunk's new use is looked at instead.
+  // Drained or recycled in the middle of a look: it is looked at again.
   for (int attempt = 0; attempt < 4 && result == ChunkLook::kRecycled; ++attempt) {
     view->events = view->events_in_segment = view->events_unreadable = view->rest_events = 0;
     view->problem.reset();

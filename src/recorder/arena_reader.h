@@ -77,7 +77,7 @@ struct ChunkView {
 enum class ChunkLook : std::uint8_t {
   kEmpty,       // nothing published
   kRead,        // all that was published, up to `problem`
-  kRecycled,    // its process drained it and used it anew during the look: what it held is in a
+  kRecycled,    // its process drained it, or used it anew, during each look: what it held is in a
                 // segment
   kUnreadable,  // nothing of it could be used: `problem`
 };

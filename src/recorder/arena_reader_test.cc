@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -164,6 +165,58 @@ class DamagedArena : public ::testing::Test {
   ArenaHeader header_{};
   std::uint32_t chunk_ = 0;
 };
+
+// Of a living process: at each look at one chunk's state it is another one, and stays at the last.
+class ChangingBytes : public CopiedBytes {
+ public:
+  ChangingBytes(std::vector<std::uint8_t> bytes, std::uint64_t at, std::vector<ChunkControl> states)
+      : CopiedBytes(std::move(bytes)), at_(at), states_(std::move(states)) {}
+  bool read(std::uint64_t offset, std::span<std::uint8_t> to) const override {
+    if (!CopiedBytes::read(offset, to)) return false;
+    if (offset == at_ && to.size() == sizeof(ChunkControl)) {
+      std::memcpy(to.data(), &states_[std::min(looks_++, states_.size() - 1)],
+                  sizeof(ChunkControl));
+    }
+    return true;
+  }
+
+ private:
+  std::uint64_t at_;
+  std::vector<ChunkControl> states_;
+  mutable std::size_t looks_ = 0;
+};
+
+TEST_F(DamagedArena, CountsABatchOnceThatIsSettledDuringTheLook) {
+  ChunkControl before{};
+  std::memcpy(&before, bytes_.data() + control_at(), sizeof before);
+  ASSERT_EQ(before.collector.drained, 0U);
+  // The collector has stored both; the look got the first word early and the last one late.
+  ChunkControl torn = before;
+  torn.collector.staged_to = before.producer.committed;
+  ChunkControl settled = torn;
+  settled.collector.drained = before.producer.committed;
+  const auto reader = ArenaReader::from(
+      std::make_unique<ChangingBytes>(bytes_, control_at(), std::vector{torn, settled}));
+  ChunkView view;
+  ASSERT_EQ(reader->read(chunk_, &view), ChunkLook::kRead);
+  EXPECT_EQ(view.events, 100U);
+  EXPECT_EQ(view.events_in_segment, 100U);
+  EXPECT_TRUE(view.rest.empty());
+}
+
+TEST_F(DamagedArena, LeavesAChunkOutThatIsDrainedAtEachLook) {
+  std::vector<ChunkControl> states(20);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    std::memcpy(&states[i], bytes_.data() + control_at(), sizeof(ChunkControl));
+    states[i].collector.staged_position = i;
+  }
+  const auto reader =
+      ArenaReader::from(std::make_unique<ChangingBytes>(bytes_, control_at(), std::move(states)));
+  ChunkView view;
+  EXPECT_EQ(reader->read(chunk_, &view), ChunkLook::kRecycled);
+  EXPECT_TRUE(view.stream.empty());
+  EXPECT_TRUE(view.rest.empty());
+}
 
 TEST_F(DamagedArena, IsRefusedWithTheOffsetOfWhatIsWrong) {
   ASSERT_TRUE(open().has_value());

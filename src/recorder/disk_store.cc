@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 
 #include "base/os_error.h"
+#include "recorder/directory_names.h"
 #include "recorder/fork_fds.h"
 
 namespace dial9::internal {
@@ -51,19 +51,18 @@ DiskStore::~DiskStore() { set_fork_fd(ForkFd::kSegment, -1); }
 void DiskStore::rescan() {
   sealed_.clear();
   held_bytes_ = options_.fixed_bytes;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(run_.path(), error)) {
+  for (const std::string& name : names_in(run_.path()).value_or(std::vector<std::string>())) {
     std::uint64_t index = 0;
     bool is_active = false;
     struct stat st{};
-    if (!parse_segment_name(entry.path().filename().string(), &index, &is_active) ||
-        ::lstat(entry.path().c_str(), &st) != 0 ||
+    const std::string path = run_.path() + "/" + name;
+    if (!parse_segment_name(name, &index, &is_active) || ::lstat(path.c_str(), &st) != 0 ||
         (is_active && index == active_index_ && active_)) {
       continue;
     }
     const auto bytes = static_cast<std::uint64_t>(st.st_size);
     held_bytes_ += bytes;
-    sealed_.insert_or_assign(index, Sealed{entry.path().string(), bytes});
+    sealed_.insert_or_assign(index, Sealed{path, bytes});
   }
   for (const LeftFile& file : left_) held_bytes_ += file.bytes;
 }

@@ -55,12 +55,14 @@ TEST(RunDirectory, KnowsTheNamesOfSegments) {
   EXPECT_TRUE(parse_segment_name("trace.12.bin", &index, &is_active));
   EXPECT_EQ(index, 12U);
   EXPECT_FALSE(is_active);
+  EXPECT_TRUE(parse_segment_name("trace.0.bin", &index, &is_active));
   EXPECT_TRUE(parse_segment_name("trace.3.bin.active", &index, &is_active));
   EXPECT_TRUE(is_active);
   EXPECT_TRUE(parse_segment_name("trace.3.bin.gz", &index, &is_active));
   EXPECT_TRUE(parse_segment_name("trace.3.bin.gz.partial", &index, &is_active));
-  for (const char* name : {"trace.bin", "trace.x.bin", "trace.3", "trace.3.bin.bak", "other.3.bin",
-                           "", "trace..bin", "trace.99999999999999999999.bin"}) {
+  for (const char* name :
+       {"trace.bin", "trace.x.bin", "trace.3", "trace.3.bin.bak", "other.3.bin", "", "trace..bin",
+        "trace.99999999999999999999.bin", "trace.07.bin", "trace.00.bin"}) {
     EXPECT_FALSE(parse_segment_name(name, &index, &is_active)) << name;
   }
 }

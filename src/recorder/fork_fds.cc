@@ -4,10 +4,13 @@
 
 #include <unistd.h>
 
+#include <iterator>
+
 namespace dial9::internal {
 namespace {
-constinit int g_fork_fds[4] = {-1, -1, -1, -1};
-}
+constinit int g_fork_fds[] = {-1, -1, -1, -1, -1, -1};
+static_assert(std::size(g_fork_fds) == static_cast<std::size_t>(ForkFd::kCount));
+}  // namespace
 
 void set_fork_fd(ForkFd which, int fd) noexcept {
   __atomic_store_n(&g_fork_fds[static_cast<int>(which)], fd, __ATOMIC_RELAXED);

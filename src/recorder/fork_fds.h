@@ -6,7 +6,15 @@
 
 namespace dial9::internal {
 
-enum class ForkFd { kLock, kSegment, kRecoveryLock, kRecoveryFile };
+enum class ForkFd {
+  kLock,
+  kSegment,
+  kRecoveryLock,
+  kRecoveryArena,
+  kRecoveryFile,
+  kDirectory,
+  kCount
+};
 
 // Notes (or with -1 forgets) the descriptor. Whoever closes it forgets it first.
 void set_fork_fd(ForkFd which, int fd) noexcept;

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/os_error.h"
+#include "recorder/directory_names.h"
 #include "recorder/fork_fds.h"
 #include "recorder/recovered_stream.h"
 #include "recorder/recovery_files.h"
@@ -37,6 +38,7 @@ class RunRecovery::Impl {
       : options_(std::move(options)), report_(*report) {}
   ~Impl() {
     set_fork_fd(ForkFd::kRecoveryLock, -1);
+    set_fork_fd(ForkFd::kRecoveryArena, -1);
     set_fork_fd(ForkFd::kRecoveryFile, -1);
   }
   bool step();
@@ -119,6 +121,8 @@ bool RunRecovery::Impl::step() {
   }
   if (phase_ == Phase::kDone) {
     close_leftover();
+    set_fork_fd(ForkFd::kRecoveryArena, -1);
+    arena_.reset();
     set_fork_fd(ForkFd::kRecoveryLock, -1);
     lock_.reset();
   }
@@ -129,10 +133,12 @@ void RunRecovery::Impl::open_arena() {
   const std::string path = in_run(kArenaName);
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd && errno == ENOENT) return;
+  const int arena_fd = fd.get();
   auto opened = fd ? ArenaReader::open_fd(std::move(fd), path)
                    : Result<ArenaReader>(os_error(errno, "open the thread buffers", path));
   if (opened) {
     arena_.emplace(std::move(*opened));
+    set_fork_fd(ForkFd::kRecoveryArena, arena_fd);
     report_.pid = arena_->identity().pid;
     return;
   }
@@ -154,9 +160,7 @@ RunRecovery::Impl::Phase RunRecovery::Impl::start() {
   lock_ = std::move(*lock);
   set_fork_fd(ForkFd::kRecoveryLock, lock_.get());
   open_arena();
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(report_.path, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names_in(report_.path).value_or(std::vector<std::string>())) {
     std::uint64_t index = 0;
     bool is_active = false;
     if (!parse_segment_name(name, &index, &is_active)) continue;

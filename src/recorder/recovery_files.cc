@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "base/os_error.h"
+#include "recorder/directory_names.h"
 #include "recorder/recovery.h"
 #include "recorder/run_directory.h"
 
@@ -78,12 +79,10 @@ void OutputFile::discard() {
 namespace {
 
 // Anything of a run; or only what a kill leaves.
-bool holds_a_run(const fs::path& path, bool takes_sealed) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
+bool holds_a_run(const std::string& path, bool takes_sealed) {
+  for (const std::string& name : names_in(path).value_or(std::vector<std::string>())) {
     std::uint64_t index = 0;
     bool is_active = false;
-    const std::string name = entry.path().filename().string();
     if (name == kArenaName) return true;
     if (parse_segment_name(name, &index, &is_active) && (takes_sealed || is_active)) return true;
   }
@@ -94,20 +93,16 @@ bool holds_a_run(const fs::path& path, bool takes_sealed) {
 
 Result<std::vector<std::string>> find_runs(const std::string& directory) {
   std::vector<std::string> runs;
-  std::error_code error;
-  fs::directory_iterator at(directory, error);
-  if (error) {
-    return os_error(error.value(), "look into", directory,
-                    "name a run's directory, or one that holds runs");
+  auto names = names_in(directory);
+  if (!names) {
+    names.error().message += "; name a run's directory, or one that holds runs";
+    return std::unexpected(names.error());
   }
   const bool is_run = is_boot_id(fs::path(directory).filename().string());
   if (is_run || holds_a_run(directory, true)) return std::vector<std::string>{directory};
-  for (const auto& entry : at) {
-    std::error_code ignored;
-    if (is_boot_id(entry.path().filename().string()) && !entry.is_symlink(ignored) &&
-        entry.is_directory(ignored)) {
-      runs.push_back(entry.path().string());
-    }
+  for (const std::string& name : *names) {
+    const std::string path = (fs::path(directory) / name).string();
+    if (is_boot_id(name) && is_real_directory(path)) runs.push_back(path);
   }
   std::sort(runs.begin(), runs.end());
   return runs;

@@ -15,6 +15,7 @@
 #include <filesystem>
 
 #include "base/os_error.h"
+#include "recorder/directory_names.h"
 
 namespace dial9::internal {
 namespace {
@@ -51,11 +52,11 @@ bool is_recorder_file(const std::string& name) {
 }
 
 void remove_run_if_empty(const std::string& path) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (entry.path().filename() != kLockName) return;
+  const auto names = names_in(path);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    if (name != kLockName) return;
   }
-  if (error) return;
   ::unlink((path + "/" + kLockName).c_str());
   ::rmdir(path.c_str());
 }
@@ -73,6 +74,11 @@ std::string make_boot_id() {
   return id + "-" + std::to_string(::getpid());
 }
 
+bool is_real_directory(const std::string& path) {
+  struct stat st{};
+  return ::lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 bool is_boot_id(const std::string& name) {
   if (name.size() < 6 || name[4] != '-') return false;
   const bool has_letters =
@@ -85,6 +91,7 @@ bool parse_segment_name(const std::string& name, std::uint64_t* index, bool* is_
   if (name.rfind(kPrefix, 0) != 0) return false;
   const std::size_t dot = name.find('.', 6);
   if (dot == std::string::npos || !is_digits(name.substr(6, dot - 6)) || dot > 6 + 18) return false;
+  if (name[6] == '0' && dot > 7) return false;  // one name a number: this one we never give
   const std::string rest = name.substr(dot);
   *index = std::strtoull(name.c_str() + 6, nullptr, 10);
   *is_active = rest == ".bin.active";
@@ -173,24 +180,23 @@ Result<UniqueFd> lock_dead_run(const std::string& path) {
 
 std::vector<LeftFile> find_dead_runs(const std::string& root, const std::string& own_boot_id) {
   std::vector<LeftFile> files;
-  std::error_code error;
-  for (const auto& run : fs::directory_iterator(root, error)) {
-    const std::string boot_id = run.path().filename().string();
-    std::error_code ignored;
-    if (boot_id == own_boot_id || !is_boot_id(boot_id) || run.is_symlink(ignored) ||
-        !run.is_directory(ignored) || !is_dead_run(run.path().string(), boot_id)) {
+  const std::vector<std::string> none;
+  for (const std::string& boot_id : names_in(root).value_or(none)) {
+    const std::string run = root + "/" + boot_id;
+    if (boot_id == own_boot_id || !is_boot_id(boot_id) || !is_real_directory(run) ||
+        !is_dead_run(run, boot_id)) {
       continue;
     }
-    for (const auto& entry : fs::directory_iterator(run.path(), ignored)) {
+    for (const std::string& name : names_in(run).value_or(none)) {
       struct stat st{};
-      if (!is_recorder_file(entry.path().filename().string()) ||
-          ::lstat(entry.path().c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
+      const std::string path = run + "/" + name;
+      if (!is_recorder_file(name) || ::lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
         continue;
       }
-      files.push_back({entry.path().string(), static_cast<std::uint64_t>(st.st_size),
+      files.push_back({path, static_cast<std::uint64_t>(st.st_size),
                        st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec});
     }
-    remove_run_if_empty(run.path().string());
+    remove_run_if_empty(run);
   }
   std::sort(files.begin(), files.end(), [](const LeftFile& a, const LeftFile& b) {
     return a.modified_ns != b.modified_ns ? a.modified_ns < b.modified_ns : a.path < b.path;

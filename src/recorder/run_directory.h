@@ -21,6 +21,8 @@ inline constexpr char kRecoveringSuffix[] = ".recovering";
 // Four random lowercase letters, '-', the process id.
 std::string make_boot_id();
 bool is_boot_id(const std::string& name);
+// True if the path is a directory, and no link to one.
+bool is_real_directory(const std::string& path);
 
 class RunDirectory {
  public:

@@ -234,7 +234,8 @@ SegmentName parse_segment_name(std::string_view file_name) {
   const char* const end = begin + file_name.size();
   const auto [rest, error] = std::from_chars(begin, end, name.index);
   const std::string_view extension(rest, static_cast<std::size_t>(end - rest));
-  if (error != std::errc{}) {
+  // One name a number: no zeros in front.
+  if (error != std::errc{} || (*begin == '0' && rest - begin > 1)) {
     return {};
   }
   if (extension == ".bin") {

@@ -58,9 +58,9 @@ TEST(SegmentName, TellsStatesAndNumbers) {
   EXPECT_EQ(parse_segment_name("trace.12.bin.gz").state, SegmentState::kCompressed);
   EXPECT_EQ(parse_segment_name("trace.12.bin.gz").index, 12u);
   EXPECT_EQ(parse_segment_name("trace.7.bin.active").state, SegmentState::kActive);
-  for (const char* other :
-       {"trace.bin", "trace..bin", "trace.x.bin", "trace.-1.bin", "trace.1.bin.x", "trace.1",
-        "trace.1.bin.gz.partial", "xtrace.1.bin", "", "trace.99999999999999999999.bin"}) {
+  for (const char* other : {"trace.bin", "trace..bin", "trace.x.bin", "trace.-1.bin",
+                            "trace.1.bin.x", "trace.1", "trace.1.bin.gz.partial", "xtrace.1.bin",
+                            "", "trace.99999999999999999999.bin", "trace.07.bin", "trace.00.bin"}) {
     EXPECT_EQ(parse_segment_name(other).state, SegmentState::kLoose) << other;
     EXPECT_EQ(parse_segment_name(other).index, 0u) << other;
   }

@@ -111,6 +111,30 @@ TEST(Fork, SharesNothingHoweverBusyTheParentIs) {
   EXPECT_EQ(trace.count("OfChild"), 0U);
 }
 
+TEST(Fork, SharesNothingOfARunThatIsBeingRecovered) {
+  const TempDir dir;
+  {
+    const TempDir other;
+    RecorderOptions options = RecorderOptions::disk(other.path());
+    SteppedRecorder dead(options, false);
+    record(OfParent{1});
+    dead.advance(2 * kTestSecond);
+    dead.step();  // a part in a segment
+    record(OfParent{2});
+    std::filesystem::copy(dead->status().directory, dir.path() + "/dead-999999999");
+  }
+  SteppedRecorder recorder(RecorderOptions::disk(dir.path()), false);
+  int steps = 0;
+  for (; recorder->status().runs_recovered == 0 && steps < 20; ++steps) {
+    recorder.step();  // and one of the recovery
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(static_cast<int>(descriptors_under(dir.path())));
+    EXPECT_EQ(exit_code_of(child), 0) << "after step " << steps;
+  }
+  EXPECT_GT(steps, 3);
+  EXPECT_EQ(recorder->status().events_recovered, 1U);
+}
+
 // What `sh` sees of the process that it was started by.
 constexpr char kLook[] = "ls -l /proc/self/fd; grep -E '^Sig(Blk|Ign)' /proc/self/status";
 
