@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -57,7 +58,15 @@ TEST_P(KnownTraces, LoadWholeAndAreWell) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Traces, KnownTraces, ::testing::ValuesIn(kKnown));
+// "demo_trace_2026_06_22", of a file's name.
+std::string test_name(const ::testing::TestParamInfo<Known>& info) {
+  std::string name(info.param.file);
+  name.resize(name.find('.', name.find("2026")));
+  std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Traces, KnownTraces, ::testing::ValuesIn(kKnown), test_name);
 
 }  // namespace
 }  // namespace dial9::analysis

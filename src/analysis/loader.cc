@@ -217,7 +217,7 @@ void Loader::Impl::charge(std::uint64_t work) {
   since_memory_check_ += work;
   if (since_memory_check_ >= kCheckEvery) {
     since_memory_check_ = 0;
-    trace_.hit_memory_limit = trace_.hit_memory_limit || is_over_memory();
+    trace_.hit_memory_limit = trace_.hit_memory_limit || bytes() > options_.max_memory_bytes;
   }
 }
 
@@ -329,14 +329,14 @@ std::uint32_t Loader::Impl::task_index(std::uint64_t id, std::uint64_t at_ns) {
   return index;
 }
 
-bool Loader::Impl::is_over_memory() {
+std::uint64_t Loader::Impl::bytes() const {
   std::size_t bytes = trace_.bytes() + wakes_.bytes() + spans_.bytes() + span_cells_.bytes() +
                       blocks_.capacity() * (sizeof(Block) + sizeof(std::uint64_t)) +
                       samples_.bytes() + dumps_.bytes() + stack_by_hash_.size() * kStackEntryBytes;
   for (const auto& [id, raw] : workers_) {
     bytes += raw.polls.bytes() + raw.parks.bytes();
   }
-  return bytes > options_.max_memory_bytes;
+  return bytes;
 }
 
 Trace Loader::Impl::finish() {
@@ -353,6 +353,7 @@ Loader::~Loader() = default;
 void Loader::begin_input(std::string_view name) { impl_->begin_input(name); }
 Result<void> Loader::feed(std::span<const std::uint8_t> bytes) { return impl_->feed(bytes); }
 Result<void> Loader::end_input() { return impl_->end_input(); }
+std::uint64_t Loader::bytes() const { return impl_->bytes(); }
 std::uint64_t Loader::events() const { return impl_->events(); }
 Trace Loader::finish() { return impl_->finish(); }
 

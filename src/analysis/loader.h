@@ -20,7 +20,7 @@ namespace dial9::analysis {
 
 struct LoadOptions {
   // The load stops, and the trace says so, when its columns have about so many bytes. The peak
-  // while finish() sorts is up to 1.6 times this.
+  // while finish() sorts is up to Loader::kFinishPeak times this.
   std::uint64_t max_memory_bytes = std::uint64_t{4} << 30;
 };
 
@@ -42,6 +42,9 @@ class Loader {
 
   // Events so far, for progress.
   std::uint64_t events() const;
+  // What the columns take so far, about. finish() takes up to kFinishPeak times that.
+  std::uint64_t bytes() const;
+  static constexpr double kFinishPeak = 1.6;
 
   // Sorts, pairs and indexes. The loader is spent. Cost: about 0.3 s a million polls at most.
   Trace finish();

@@ -83,6 +83,7 @@ class Loader::Impl final : public format::Visitor {
   Result<void> feed(std::span<const std::uint8_t> bytes);
   Result<void> end_input();
   std::uint64_t events() const { return trace_.events; }
+  std::uint64_t bytes() const;
   Trace finish();
 
   // format::Visitor
@@ -127,7 +128,6 @@ class Loader::Impl final : public format::Visitor {
   void touch(std::uint64_t at_ns);
   std::uint32_t task_index(std::uint64_t id, std::uint64_t at_ns);
   RawWorker& worker(std::uint64_t id, std::uint64_t at_ns);
-  bool is_over_memory();
   // Counts work towards the next look at the memory; text that is kept counts by its length.
   void charge(std::uint64_t work);
 

@@ -38,7 +38,8 @@ analysis::Trace load_trace(const std::vector<Input>& inputs, std::uint64_t memor
 void add_trace_options(Verb& verb, TraceOptions& options) {
   add_paths(verb, options.paths);
   verb.flag("--json", options.is_json, "JSON instead of text");
-  verb.number("--memory", options.memory_mib, "MiB that the loaded trace may take")
+  verb.number("--memory", options.memory_mib,
+              "MiB that the loaded trace may take; up to 1.6 times as much while it is sorted")
       .in_range(1, kMostMemoryMib)
       .with_default_shown();
 }

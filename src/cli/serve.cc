@@ -52,7 +52,8 @@ void add_serve(Arguments& arguments) {
     verb.number("--port", options.serve.port, "Port; 0: any free one").with_default_shown();
     verb.text("--token-file", options.token_file,
               "File whose first line is the token that requests must bear");
-    verb.number("--memory", options.memory_mib, "MiB that loaded runs may take")
+    verb.number("--memory", options.memory_mib,
+                "MiB that loaded runs may take; up to 1.6 times as much while one is loaded")
         .in_range(1, kMostMemoryMib)
         .with_default_shown();
     verb.number("--threads", options.serve.threads, "Threads that answer requests")

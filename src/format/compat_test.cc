@@ -128,7 +128,15 @@ TEST_P(KnownTraces, DecodeToTheLastByteWithTheKnownCount) {
   EXPECT_EQ(checker.unresolved, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Compat, KnownTraces, testing::ValuesIn(kKnownTraces));
+// "demo_trace_2026_06_22", of a file's name.
+std::string test_name(const ::testing::TestParamInfo<KnownTrace>& info) {
+  std::string name(info.param.file);
+  name.resize(name.find('.', name.find("2026")));
+  std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Compat, KnownTraces, testing::ValuesIn(kKnownTraces), test_name);
 
 }  // namespace
 }  // namespace dial9::format

@@ -7,9 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
 
-#include "server/columns.h"
+#include "server/row_columns.h"
 
 namespace dial9::server {
 namespace {
@@ -27,29 +26,9 @@ struct Slice {
   std::uint32_t row;  // poll or park index
 };
 
-// Gives each text that a reply refers to a small number of its own.
-template <class Key>
-class Dictionary {
- public:
-  template <class MakeText>
-  std::uint32_t number(Key key, MakeText make_text) {
-    const auto [at, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(texts_.size()));
-    if (is_new) texts_.push_back(make_text());
-    return at->second;
-  }
-  const std::vector<std::string>& texts() const { return texts_; }
-
- private:
-  std::unordered_map<Key, std::uint32_t> numbers_;
-  std::vector<std::string> texts_;
-};
-
 class LaneReply {
  public:
-  explicit LaneReply(const Run& run) : run_(run), trace_(run.trace()) {
-    rows_.push_back(0);
-    brows_.push_back(0);
-  }
+  explicit LaneReply(const Run& run) : run_(run), trace_(run.trace()) {}
 
   void add_exact(std::vector<Slice>& slices) {
     std::ranges::sort(slices, {}, &Slice::start_ns);
@@ -72,17 +51,11 @@ class LaneReply {
     maxidx_.push_back(poll.longest);
   }
 
-  void end_lane(std::uint8_t mode) {
-    mode_.push_back(mode);
-    rows_.push_back(static_cast<std::uint32_t>(start_.size()));
-    brows_.push_back(static_cast<std::uint32_t>(bin_.size()));
-  }
+  void end_lane(std::uint8_t mode) { rows_.end(mode, start_.size(), bin_.size()); }
 
   std::string finish() {
     ColumnWriter out;
-    out.add("mode", mode_);
-    out.add("rows", rows_);
-    out.add("brows", brows_);
+    rows_.add_to(out);
     out.add("start", start_);
     out.add("dur", dur_);
     out.add("kind", kind_);
@@ -130,8 +103,9 @@ class LaneReply {
 
   const Run& run_;
   const Trace& trace_;
-  std::vector<std::uint8_t> mode_, kind_, flag_;
-  std::vector<std::uint32_t> rows_, brows_, index_, task_, loc_, bin_, n_, maxidx_;
+  RowColumns rows_;
+  std::vector<std::uint8_t> kind_, flag_;
+  std::vector<std::uint32_t> index_, task_, loc_, bin_, n_, maxidx_;
   std::vector<double> start_, dur_, ready_;
   std::vector<float> poll_, park_, wait_, maxdur_;
   Dictionary<std::uint32_t> tasks_, locs_;

@@ -85,6 +85,60 @@ TEST_F(Routes, SummariseARun) {
   EXPECT_TRUE(summary["truncated"].is_null());
 }
 
+TEST_F(Routes, SayWhatTheListsOfASummaryLack) {
+  analysis::testing::TraceBuilder builder;
+  for (std::uint64_t i = 1; i <= 20'000; ++i) {
+    builder.poll(i * 10, i * 10 + 5, 1'000 + i, 7);
+    if (i <= 2'000) {
+      builder.metrics(i * 10, "runtime " + std::to_string(i), 1, 1);
+      builder.metadata(i * 10, "key " + std::to_string(i), std::string(10'000, 'v'));
+    }
+  }
+  auto source = std::make_unique<testing::MemoryRuns>();
+  source->add("wide", builder.take());
+  store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
+  service_ = std::make_unique<Service>(AccessRules{}, *store_, std::span<const Asset>{});
+  open("wide");
+  const Response response = ask("runs/wide/summary");
+  EXPECT_LT(response.body.size(), 12'000'000u);
+  const json summary = json::parse(response.body);
+  EXPECT_EQ(summary["workers"].size() + summary["left_out"]["workers"].get<std::size_t>(), 20'000u);
+  EXPECT_EQ(summary["queues"].size() + summary["left_out"]["queues"].get<std::size_t>(), 4'000u);
+  EXPECT_EQ(summary["left_out"]["metadata"], 1'000);
+  EXPECT_FALSE(summary["left_out"].contains("custom"));
+}
+
+TEST_F(Routes, GiveTheRecordersBillAndNoneWhereTheTraceTellsNone) {
+  open("a");
+  EXPECT_TRUE(get("runs/a/summary")["bill"].is_null());
+  analysis::testing::TraceBuilder builder;
+  auto& out = builder.encoder();
+  using format::FieldType;
+  out.schema(100, "RecorderBillEvent", true,
+             {{"elapsed_ns", FieldType::kVarint},
+              {"collector_cpu_ns", FieldType::kVarint},
+              {"host_cpu_ns", FieldType::kVarint},
+              {"bytes", FieldType::kVarint},
+              {"events", FieldType::kVarint},
+              {"shed", FieldType::kVarint}});
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    out.begin(100, i * 1'000'000'000);
+    for (const std::uint64_t value : {1'000'000'000U, 5'000U, 7'000U, 4'096U, 100U, 9U}) {
+      out.varint(value);
+    }
+  }
+  auto source = std::make_unique<testing::MemoryRuns>();
+  source->add("billed", builder.take());
+  store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
+  service_ = std::make_unique<Service>(AccessRules{}, *store_, std::span<const Asset>{});
+  open("billed");
+  const json bill = get("runs/billed/summary")["bill"];
+  EXPECT_EQ(bill["bills"], 3);
+  EXPECT_EQ(bill["elapsed_ns"], 3'000'000'000);
+  EXPECT_EQ(bill["host_cpu_ns"], 21'000);
+  EXPECT_EQ(bill["shed"], 27);
+}
+
 TEST_F(Routes, SayWhereATruncatedRunEnds) {
   open("cut");
   const json truncated = get("runs/cut/summary")["truncated"];

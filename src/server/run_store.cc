@@ -194,6 +194,7 @@ void RunStore::load(const std::shared_ptr<Entry>& entry) {
       const auto fed = loader.feed(bytes);
       entry->bytes_done.fetch_add(bytes.size(), std::memory_order_relaxed);
       entry->events.store(loader.events(), std::memory_order_relaxed);
+      make_room(*entry, loader);
       return fed.has_value() && !is_cancelled();
     });
     // What ended early or is damaged is kept in the trace's own list of inputs.
@@ -236,17 +237,23 @@ void RunStore::publish(const std::shared_ptr<Entry>& entry, analysis::Trace trac
   entry->state = problem.empty() ? RunState::kReady : RunState::kFailed;
   entry->error = problem;
   entry->run = std::move(run);
-  evict(*entry);
+  evict(*entry, entry->run ? entry->run->bytes() : 0);
 }
 
-void RunStore::evict(const Entry& keep) {
+void RunStore::make_room(const Entry& entry, const analysis::Loader& loader) {
+  const double peak = static_cast<double>(loader.bytes()) * analysis::Loader::kFinishPeak;
+  const std::lock_guard lock(mutex_);
+  evict(entry, static_cast<std::size_t>(peak));
+}
+
+void RunStore::evict(const Entry& keep, std::size_t bytes) {
   while (true) {
-    std::size_t total = 0;
+    std::size_t total = bytes;
     Entry* oldest = nullptr;
     for (auto& [id, entry] : entries_) {
-      if (!entry->run) continue;
+      if (!entry->run || entry.get() == &keep) continue;
       total += entry->run->bytes();
-      if (entry.get() != &keep && (!oldest || entry->used < oldest->used)) oldest = entry.get();
+      if (!oldest || entry->used < oldest->used) oldest = entry.get();
     }
     if (total <= options_.budget_bytes || !oldest) return;
     oldest->run.reset();

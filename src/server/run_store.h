@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "analysis/loader.h"
 #include "base/result.h"
 #include "server/run.h"
 #include "server/run_source.h"
@@ -35,7 +36,9 @@ struct RunStatus {
 };
 
 struct StoreOptions {
-  std::size_t budget_bytes = std::size_t{2} << 30;  // of loaded runs; the newest is always kept
+  // Of loaded runs; the newest is always kept. A run that is being loaded, for which others are
+  // forgotten in time, takes up to Loader::kFinishPeak times as much by itself.
+  std::size_t budget_bytes = std::size_t{2} << 30;
 };
 
 // Thread-safe.
@@ -71,7 +74,9 @@ class RunStore {
   void work();
   void load(const std::shared_ptr<Entry>& entry);
   void publish(const std::shared_ptr<Entry>& entry, analysis::Trace trace);
-  void evict(const Entry& keep);
+  void make_room(const Entry& entry, const analysis::Loader& loader);
+  // Forgets others while they and `bytes` are over the budget.
+  void evict(const Entry& keep, std::size_t bytes);
   RunStatus status_of(const Entry& entry) const;
 
   const std::unique_ptr<RunSource> source_;

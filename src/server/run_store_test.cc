@@ -152,6 +152,24 @@ TEST(RunStore, ForgetsTheLeastRecentlyUsedRunOverItsBudget) {
   EXPECT_EQ(stored.load("b"), RunState::kReady);
 }
 
+TEST(RunStore, ForgetsRunsWhileAnotherIsLoadedAndNotAfterIt) {
+  const auto bytes = testing::dense_trace(20'000);
+  const std::size_t one = testing::load_run(bytes)->bytes();
+  Stored stored(one * 3);
+  for (const char* name : {"a", "b", "c"}) stored.runs->add(name, bytes);
+  stored.load("a");
+  stored.load("b");
+  ASSERT_EQ(stored.store->state("a"), RunState::kReady);
+  ASSERT_EQ(stored.store->state("b"), RunState::kReady);
+  int ready = 2;
+  stored.runs->before_chunk = [&] {
+    ready = (stored.store->state("a") == RunState::kReady ? 1 : 0) +
+            (stored.store->state("b") == RunState::kReady ? 1 : 0);
+  };
+  EXPECT_EQ(stored.load("c"), RunState::kReady);
+  EXPECT_LE(ready, 1);  // at the last chunk
+}
+
 TEST(RunStore, LeavesARunAliveForWhoStillHoldsIt) {
   Stored stored;
   stored.load("a");

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "server/columns.h"
+#include "server/row_columns.h"
 
 namespace dial9::server {
 namespace {
@@ -25,15 +25,11 @@ std::uint32_t first_at(const Run& run, analysis::Range range, double at_ns) {
 }
 
 struct Reply {
-  std::vector<std::uint8_t> mode;
-  std::vector<std::uint32_t> rows{0}, brows{0}, index, bin, n, first;
+  RowColumns rows;
+  std::vector<std::uint32_t> index, bin, n, first;
   std::vector<double> time;
 
-  void end_row(std::uint8_t how) {
-    mode.push_back(how);
-    rows.push_back(static_cast<std::uint32_t>(time.size()));
-    brows.push_back(static_cast<std::uint32_t>(bin.size()));
-  }
+  void end_row(std::uint8_t mode) { rows.end(mode, time.size(), bin.size()); }
 };
 
 void add_row(const Run& run, const WindowQuery& window, analysis::Range samples, Reply& out) {
@@ -69,9 +65,7 @@ std::string sample_columns(const Run& run, const WindowQuery& window, std::uint3
     add_row(run, window, run.trace().sample_rows[row].samples, reply);
   }
   ColumnWriter out;
-  out.add("mode", reply.mode);
-  out.add("rows", reply.rows);
-  out.add("brows", reply.brows);
+  reply.rows.add_to(out);
   out.add("time", reply.time);
   out.add("index", reply.index);
   out.add("bin", reply.bin);

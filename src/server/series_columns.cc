@@ -95,7 +95,7 @@ void add_to_bin(EventBin& bin, std::uint32_t index, double value) {
 std::string queue_columns(const Run& run, const WindowQuery& window) {
   std::vector<std::uint32_t> series, bin;
   std::vector<float> least, most, last, carry;
-  for (std::size_t s = 0; s < run.trace().series.size(); ++s) {
+  for (std::size_t s = 0; s < std::min(run.trace().series.size(), kMaxQueues); ++s) {
     const auto& samples = run.trace().series[s];
     std::size_t row = first_at(run, samples.at_ns, window.t0_ns);
     carry.push_back(row == 0 ? kUnknown : static_cast<float>(samples.value[row - 1]));

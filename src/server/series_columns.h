@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -12,7 +13,11 @@
 
 namespace dial9::server {
 
-// All series of the run. Cost: linear in the samples of the window (one each 10 ms and series).
+// Series that a summary lists and /queues returns: the first so many of a run.
+inline constexpr std::size_t kMaxQueues = 1024;
+
+// The first kMaxQueues series of the run. Cost: linear in the samples of the window (one each 10 ms
+// and series).
 std::string queue_columns(const Run& run, const WindowQuery& window);
 
 // Events named `type`; `field`: whose numbers go into `value`, empty for none. Cost: O(log n) and

@@ -6,10 +6,9 @@
 #include "server/span_columns.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <vector>
 
-#include "server/columns.h"
+#include "server/row_columns.h"
 
 namespace dial9::server {
 namespace {
@@ -22,10 +21,7 @@ constexpr std::uint8_t kUncompleted = 2;
 
 class SpanReply {
  public:
-  explicit SpanReply(const Run& run) : run_(run) {
-    rows_.push_back(0);
-    brows_.push_back(0);
-  }
+  explicit SpanReply(const Run& run) : run_(run) {}
 
   void add_exact(Range positions) {
     for (std::uint32_t i = positions.first; i < positions.last; ++i) {
@@ -52,9 +48,7 @@ class SpanReply {
 
   std::string finish() {
     ColumnWriter out;
-    out.add("mode", mode_);
-    out.add("rows", rows_);
-    out.add("brows", brows_);
+    rows_.add_to(out);
     out.add("start", start_);
     out.add("dur", dur_);
     out.add("index", index_);
@@ -65,7 +59,7 @@ class SpanReply {
     out.add("n", n_);
     out.add("maxdur", maxdur_);
     out.add("maxidx", maxidx_);
-    out.add_text("names", names_);
+    out.add_text("names", names_.texts());
     return out.finish(run_.generation());
   }
 
@@ -75,28 +69,23 @@ class SpanReply {
     start_.push_back(run_.relative(spans.start_ns[span]));
     dur_.push_back(static_cast<double>(spans.end_ns[span] - spans.start_ns[span]));
     index_.push_back(span);
-    const auto [at, is_new] =
-        numbers_.try_emplace(spans.name[span], static_cast<std::uint32_t>(names_.size()));
-    if (is_new) names_.emplace_back(run_.trace().names.text(spans.name[span]));
-    name_.push_back(at->second);
+    const analysis::NameId name = spans.name[span];
+    name_.push_back(
+        names_.number(name, [&] { return std::string(run_.trace().names.text(name)); }));
     const std::uint8_t flags = spans.flags[span];
     flag_.push_back(
         static_cast<std::uint8_t>(((flags & analysis::kSpanOpen) != 0 ? kOpen : 0) |
                                   ((flags & analysis::kSpanCancelled) != 0 ? kUncompleted : 0)));
   }
-  void end_row(std::uint8_t mode) {
-    mode_.push_back(mode);
-    rows_.push_back(static_cast<std::uint32_t>(start_.size()));
-    brows_.push_back(static_cast<std::uint32_t>(bin_.size()));
-  }
+  void end_row(std::uint8_t mode) { rows_.end(mode, start_.size(), bin_.size()); }
 
   const Run& run_;
-  std::vector<std::uint8_t> mode_, flag_;
-  std::vector<std::uint32_t> rows_, brows_, index_, name_, bin_, n_, maxidx_;
+  RowColumns rows_;
+  std::vector<std::uint8_t> flag_;
+  std::vector<std::uint32_t> index_, name_, bin_, n_, maxidx_;
   std::vector<double> start_, dur_;
   std::vector<float> busy_, maxdur_;
-  std::vector<std::string> names_;
-  std::unordered_map<analysis::NameId, std::uint32_t> numbers_;
+  Dictionary<analysis::NameId> names_;
 };
 
 struct Strip {

@@ -5,9 +5,14 @@
 #include "server/summary_json.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "analysis/bill.h"
 #include "analysis/shed.h"
+#include "server/anchors_json.h"
+#include "server/series_columns.h"
 
 namespace dial9::server {
 namespace {
@@ -19,16 +24,18 @@ constexpr std::size_t kMaxFindings = 1000;
 constexpr std::size_t kMaxTypes = 1000;
 constexpr std::size_t kMaxFiles = 1000;
 constexpr std::size_t kMaxSampleRowsListed = 4096;
+constexpr std::size_t kMaxLanes = 16'384;
+constexpr std::size_t kMaxFields = 256;  // of a type
+constexpr std::size_t kMaxMetadata = 1000;
+constexpr std::size_t kMaxMetadataBytes = 4096;  // of a value
 
 json text_or_null(std::string_view text) { return text.empty() ? json() : json(text); }
 
-json anchors_json(const Run& run) {
-  const auto& anchors = run.trace().anchors;
-  const std::size_t step = (anchors.size() + kMaxAnchors - 1) / kMaxAnchors;
+json anchors_json(const Run& run, const ThinAnchors& thin) {
   json out = json::array();
-  for (std::size_t i = 0; i < anchors.size(); i += std::max<std::size_t>(step, 1)) {
-    out.push_back({{"at_ns", run.relative(anchors[i].monotonic_ns)},
-                   {"realtime_ns", std::to_string(anchors[i].realtime_ns)}});
+  for (const analysis::Anchor& anchor : thin.anchors) {
+    out.push_back({{"at_ns", run.relative(anchor.monotonic_ns)},
+                   {"realtime_ns", std::to_string(anchor.realtime_ns)}});
   }
   return out;
 }
@@ -36,7 +43,7 @@ json anchors_json(const Run& run) {
 json workers_json(const Run& run) {
   const auto& trace = run.trace();
   json out = json::array();
-  for (std::uint32_t i = 0; i < trace.lanes.size(); ++i) {
+  for (std::uint32_t i = 0; i < std::min(trace.lanes.size(), kMaxLanes); ++i) {
     const auto& lane = trace.lanes[i];
     out.push_back({{"lane", i},
                    {"worker", lane.worker},
@@ -89,6 +96,7 @@ json custom_json(const Run& run) {
     if (out.size() == kMaxTypes) break;  // nobody looks through more, and each is compared below
     json fields = json::array();
     for (const auto& field : table.fields) {
+      if (fields.size() == kMaxFields) break;
       fields.push_back({{"name", trace.names.text(field.name)},
                         {"unit", text_or_null(trace.names.text(field.unit))},
                         {"kind", text_or_null(trace.names.text(field.kind))},
@@ -165,46 +173,125 @@ json moment_json(const Run& run, std::uint64_t at_ns) {
 
 json duration_json(std::uint64_t ns) { return ns == analysis::kUnknownNs ? json() : json(ns); }
 
+namespace {
+
+json queues_json(const analysis::Trace& trace) {
+  json out = json::array();
+  for (std::size_t i = 0; i < std::min(trace.series.size(), kMaxQueues); ++i) {
+    out.push_back({{"series", i},
+                   {"name", trace.names.text(trace.series[i].name)},
+                   {"kind", kind_text(trace.series[i].kind)}});
+  }
+  return out;
+}
+
+json types_json(const analysis::Trace& trace) {
+  json out = json::array();
+  for (const auto& type : trace.by_type) {
+    if (out.size() == kMaxTypes) break;
+    out.push_back({{"type", trace.names.text(type.name)}, {"count", type.count}});
+  }
+  return out;
+}
+
+// Puts the number of keys into `total`.
+json metadata_json(const analysis::Trace& trace, std::size_t& total) {
+  std::map<std::string_view, std::string_view> last;
+  for (const auto& entry : trace.metadata) last[entry.key] = entry.value;
+  total = last.size();
+  json out = json::object();
+  for (const auto& [key, value] : last) {
+    if (out.size() == kMaxMetadata) break;
+    const bool is_long = value.size() > kMaxMetadataBytes;
+    out[std::string(key)] = std::string(value.substr(0, kMaxMetadataBytes)) + (is_long ? "…" : "");
+  }
+  return out;
+}
+
+json bill_json(const analysis::Trace& trace) {
+  const analysis::RecorderBill bill = analysis::recorder_bill(trace);
+  if (bill.bills == 0) return {};
+  return {{"bills", bill.bills},
+          {"elapsed_ns", bill.elapsed_ns},
+          {"collector_cpu_ns", bill.collector_cpu_ns},
+          {"host_cpu_ns", bill.host_cpu_ns},
+          {"bytes", bill.bytes},
+          {"events", bill.events},
+          {"shed", bill.shed}};
+}
+
+json shed_json(const analysis::ShedWindows& shed) {
+  json out = json::array();
+  for (std::size_t c = 0; c < analysis::kShedKinds.size(); ++c) {
+    const auto kind = static_cast<analysis::ShedKind>(c);
+    if (shed.shed(kind) == 0 && !shed.is_open(kind)) continue;
+    out.push_back({{"class", analysis::kShedKinds[c]},
+                   {"count", shed.shed(kind)},
+                   {"most_keep_one_in", shed.most(kind)},
+                   {"is_open", shed.is_open(kind)}});
+  }
+  return out;
+}
+
+// How many entries each list of the summary lacks; only of those that lack some.
+json left_out_json(const json& summary, const analysis::Trace& trace, std::size_t metadata) {
+  std::set<analysis::NameId> custom;
+  for (const auto& table : trace.custom) {
+    if (table.has_timestamp && table.size() != 0) custom.insert(table.name);
+  }
+  json out = json::object();
+  const auto note = [&](const char* list, std::size_t total) {
+    const std::size_t listed = summary[list].size();
+    if (total > listed) out[list] = total - listed;
+  };
+  note("by_type", trace.by_type.size());
+  note("workers", trace.lanes.size());
+  note("samples", trace.sample_rows.size());
+  note("metadata", metadata);
+  note("files", trace.inputs.size());
+  note("loss", trace.loss.size());
+  note("custom", custom.size());
+  note("queues", trace.series.size());
+  return out;
+}
+
+}  // namespace
+
 json summary_json(const Run& run) {
   const auto& trace = run.trace();
-  json types = json::array();
-  for (const auto& type : trace.by_type) {
-    if (types.size() == kMaxTypes) break;
-    types.push_back({{"type", trace.names.text(type.name)}, {"count", type.count}});
-  }
-  json metadata = json::object();
-  for (const auto& entry : trace.metadata) metadata[entry.key] = entry.value;
-  json queues = json::array();
-  for (std::size_t i = 0; i < trace.series.size(); ++i) {
-    queues.push_back({{"series", i},
-                      {"name", trace.names.text(trace.series[i].name)},
-                      {"kind", kind_text(trace.series[i].kind)}});
-  }
-  return {{"name", run.name()},
-          {"generation", run.generation()},
-          {"origin_ns", std::to_string(trace.begin_ns)},
-          {"duration_ns", trace.duration_ns()},
-          {"anchors", anchors_json(run)},
-          {"anchors_total", trace.anchors.size()},
-          {"events", trace.events},
-          {"by_type", std::move(types)},
-          {"workers", workers_json(run)},
-          {"tasks", trace.tasks.size()},
-          {"polls", trace.polls.size()},
-          {"spans", trace.spans.size()},
-          {"span_rows", trace.span_rows},
-          {"samples", sample_rows_json(run)},
-          {"samples_total", trace.samples.size()},
-          {"dumps", trace.dumps.size()},
-          {"metadata", std::move(metadata)},
-          {"truncated", truncated_json(trace)},
-          {"files", files_json(trace)},
-          {"loss", loss_json(run)},
-          {"loss_total", trace.lost_events()},
-          {"shed", analysis::ShedWindows(trace).lines()},
-          {"inversions", trace.inversions},
-          {"custom", custom_json(run)},
-          {"queues", std::move(queues)}};
+  const ThinAnchors anchors = thin_anchors(trace.anchors, kMaxAnchors);
+  const analysis::ShedWindows shed(trace);
+  std::size_t metadata_total = 0;
+  json out = {{"name", run.name()},
+              {"generation", run.generation()},
+              {"origin_ns", std::to_string(trace.begin_ns)},
+              {"duration_ns", trace.duration_ns()},
+              {"anchors", anchors_json(run, anchors)},
+              {"anchors_total", trace.anchors.size()},
+              {"anchors_error_ns", anchors.error_ns},
+              {"events", trace.events},
+              {"by_type", types_json(trace)},
+              {"workers", workers_json(run)},
+              {"tasks", trace.tasks.size()},
+              {"polls", trace.polls.size()},
+              {"spans", trace.spans.size()},
+              {"span_rows", trace.span_rows},
+              {"samples", sample_rows_json(run)},
+              {"samples_total", trace.samples.size()},
+              {"dumps", trace.dumps.size()},
+              {"metadata", metadata_json(trace, metadata_total)},
+              {"truncated", truncated_json(trace)},
+              {"files", files_json(trace)},
+              {"loss", loss_json(run)},
+              {"loss_total", trace.lost_events()},
+              {"shed", shed.lines()},
+              {"shed_classes", shed_json(shed)},
+              {"bill", bill_json(trace)},
+              {"inversions", trace.inversions},
+              {"custom", custom_json(run)},
+              {"queues", queues_json(trace)}};
+  out["left_out"] = left_out_json(out, trace, metadata_total);
+  return out;
 }
 
 json findings_json(const Run& run) {

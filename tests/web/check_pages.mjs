@@ -39,6 +39,24 @@ export async function checkPages(checks, { browser, url, screens }) {
     await page.close();
   });
 
+  await checks.run("the recorder's bill and what a budget left out are told", async () => {
+    const page = await openPage(browser, `${url}#run=governed.bin`);
+    await ready(page);
+    await page.click('#tab-recorder');
+    const text = await page.textContent('#panel-recorder');
+    for (const part of ['0.9 % of a CPU (estimated)', '0.4 % of a CPU', '160,000, 40,000 a second', '4 bills over 4 s']) {
+      expect(text.includes(part), `${part} is missing from ${text}`);
+    }
+    const rows = await page.$$eval('#panel-recorder td', (cells) => cells.map((cell) => cell.textContent));
+    expect(rows.join('|') === 'polls|2,760|one in 12.5', rows.join('|'));
+    await page.screenshot({ path: `${screens}/recorder-1280-light.png` });
+    const problems = await axeProblems(page);
+    expect(problems.length === 0, `axe: ${problems.join('\n')}`);
+    await page.goto(`${url}#run=tiny.bin&panel=recorder`);
+    await page.waitForSelector('#panel-recorder >> text=holds no bill');
+    await page.close();
+  });
+
   await checks.run('a trace with custom events only is visible', async () => {
     const page = await openPage(browser, `${url}#run=custom.bin`);
     await ready(page);

@@ -1,6 +1,6 @@
 // Writes the traces that the viewer's tests open, the same bytes each time: a large one of a busy
-// service with a few faults in it, a tiny one, a truncated one, one without any runtime event, and
-// one with what a profiler records.
+// service with a few faults in it, a tiny one, a truncated one, one without any runtime event, one
+// with what a profiler records, and one of a recorder that kept a budget.
 //
 //   web_make_traces FOLDER [EVENTS]     EVENTS of the large one, 5,000,000 if left out
 //
@@ -244,6 +244,50 @@ std::vector<std::uint8_t> custom_only() {
   return out.take();
 }
 
+// What a recorder with a budget leaves: polls, its rates and a bill a second.
+std::vector<std::uint8_t> governed() {
+  Encoder out;
+  add_schemas(out);
+  out.schema(100, "RecorderShedEvent", true,
+             {{"class", FieldType::kPooledString},
+              {"keep_one_in", FieldType::kF64},
+              {"since_ns", FieldType::kVarint},
+              {"kept", FieldType::kVarint},
+              {"shed", FieldType::kVarint}});
+  out.schema(101, "RecorderBillEvent", true,
+             {{"elapsed_ns", FieldType::kVarint},
+              {"collector_cpu_ns", FieldType::kVarint},
+              {"host_cpu_ns", FieldType::kVarint},
+              {"bytes", FieldType::kVarint},
+              {"events", FieldType::kVarint},
+              {"shed", FieldType::kVarint}});
+  out.begin(kClock, kOriginNs);
+  out.varint(kRealtimeNs);
+  out.begin(kMetadata, kOriginNs);
+  out.string_map({{"service", "checkout"}, {"host", "shop-3"}, {"dial9.governed", "true"}});
+  constexpr std::uint64_t kSecond = 1'000 * kMs;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    out.begin(kPollStart, kOriginNs + i * kSecond);
+    out.varint(0);
+    out.u8(0);
+    out.varint(1 + i);
+    out.pooled_string("app.cc:1");
+    out.begin(kPollEnd, kOriginNs + i * kSecond + 20 * kMs);
+    out.varint(0);
+    out.begin(100, kOriginNs + (i + 1) * kSecond);
+    out.pooled_string("polls");
+    out.f64(i == 3 ? 1 : 12.5);
+    out.varint(kOriginNs + i * kSecond);
+    out.varint(80);
+    out.varint(i == 0 ? 0 : 920);
+    out.begin(101, kOriginNs + (i + 1) * kSecond);
+    for (const std::uint64_t value : {kSecond, 4 * kMs, 9 * kMs, 1'250'000UL, 40'000UL, 920UL}) {
+      out.varint(value);
+    }
+  }
+  return out.take();
+}
+
 bool write(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(bytes.data()),
@@ -268,6 +312,7 @@ int main(int argc, char** argv) {
       write(folder / "large.bin", Service(events).write()) &&
       write(folder / "service.bin", small) && write(folder / "truncated.bin", cut) &&
       write(folder / "tiny.bin", ten_events()) && write(folder / "custom.bin", custom_only()) &&
+      write(folder / "governed.bin", governed()) &&
       write(folder / "profile.bin", web_test::profile_trace());
   if (!is_written) std::fputs("web_make_traces: cannot write there\n", stderr);
   return is_written ? 0 : 1;

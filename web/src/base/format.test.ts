@@ -26,6 +26,8 @@ describe('formatDuration', () => {
     expect(formatDuration(Number.NaN)).toBe('unknown');
     expect(formatCount(undefined)).toBe('unknown');
     expect(formatShare(null)).toBe('unknown');
+    expect(formatShare(1e-7)).toBe('under 0.01 %');
+    expect(formatShare(0)).toBe('0 %');
     expect(formatBytes(Number.NaN)).toBe('unknown');
   });
 });

@@ -56,6 +56,7 @@ export function formatBytes(bytes: number | null | undefined): string {
 /** "12.3 %" of a share from 0 to 1. */
 export function formatShare(share: number | null | undefined): string {
   if (share === null || share === undefined || Number.isNaN(share)) return 'unknown';
+  if (share > 0 && share < 0.00005) return 'under 0.01 %'; // would read as none does
   return `${trimZeros((share * 100).toPrecision(3))} %`;
 }
 

@@ -5,7 +5,7 @@
 
 import type { DetailsOf } from '../protocol/client';
 
-export type Panel = 'findings' | 'details' | 'task';
+export type Panel = 'findings' | 'details' | 'task' | 'recorder';
 
 export interface Selection {
   what: DetailsOf;
@@ -34,7 +34,7 @@ export interface UrlState {
   folded: string[];
   /** pages of groups with more rows than one page holds, from 0 */
   pages: Readonly<Record<string, number>>;
-  /** the field that a custom type draws, where it isn't its first number */
+  /** the field that a custom type draws, where one was chosen; else see valueField() */
   fields: Readonly<Record<string, string>>;
   /** vertical scroll in CSS pixels */
   scroll: number | null;
@@ -60,7 +60,7 @@ export const EMPTY: UrlState = {
   rest: [],
 };
 
-const PANELS: readonly string[] = ['findings', 'details', 'task'];
+const PANELS: readonly string[] = ['findings', 'details', 'task', 'recorder'];
 const KINDS: Readonly<Record<string, Selection['what']>> = {
   poll: 'polls',
   span: 'spans',

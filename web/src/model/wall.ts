@@ -1,5 +1,6 @@
 // Monotonic ns to wall time by the trace's anchors: the nearest anchor counts, as in the engine
-// (which has all of them; a long trace's summary has 256). Durations never pass through here.
+// (which has all of them; a long trace's summary has 256, with what that is off at most). Durations
+// never pass through here.
 // SPDX-License-Identifier: Apache-2.0
 import type { Anchor } from '../protocol/types';
 

@@ -1,4 +1,4 @@
-// The panels at the side as tabs: findings, details, task.
+// The panels at the side as tabs: findings, details, task, recorder.
 // SPDX-License-Identifier: Apache-2.0
 import { h } from '../base/dom';
 import { formatCount } from '../base/format';
@@ -6,12 +6,14 @@ import type { Panel } from '../model/url_state';
 import type { ViewerStore } from '../store/viewer_store';
 import { detailsPanel } from '../ui/details_panel';
 import { findingsPanel } from '../ui/findings_panel';
+import { recorderPanel } from '../ui/recorder_panel';
 import { taskPanel } from '../ui/task_panel';
 
 const TABS: readonly [Panel, string][] = [
   ['findings', 'Findings'],
   ['details', 'Details'],
   ['task', 'Task'],
+  ['recorder', 'Recorder'],
 ];
 
 export function sidePanel(store: ViewerStore): HTMLElement {
@@ -19,6 +21,7 @@ export function sidePanel(store: ViewerStore): HTMLElement {
     findings: findingsPanel(store),
     details: detailsPanel(store),
     task: taskPanel(store),
+    recorder: recorderPanel(store.summary),
   };
   const tabs = new Map<Panel, HTMLElement>();
   const panels = new Map<Panel, HTMLElement>();

@@ -70,12 +70,34 @@ export interface SampleRow {
   count: number;
 }
 
+/** Units of a class that a budget left out. */
+export interface ShedClass {
+  class: string;
+  count: number;
+  most_keep_one_in: number;
+  /** the count is a lower bound: the last stretch isn't told to its end */
+  is_open: boolean;
+}
+
+/** Sums over the recorder's bills. */
+export interface Bill {
+  bills: number;
+  elapsed_ns: number;
+  collector_cpu_ns: number;
+  host_cpu_ns: number;
+  bytes: number;
+  events: number;
+  shed: number;
+}
+
 export interface Summary {
   name: string;
   origin_ns: string;
   duration_ns: number;
   anchors: Anchor[];
   anchors_total: number;
+  /** the most that wall time by these anchors is off from that by all */
+  anchors_error_ns: number;
   events: number;
   by_type: { type: string; count: number }[];
   workers: Worker[];
@@ -91,6 +113,11 @@ export interface Summary {
   loss: Loss[];
   loss_total: number;
   shed: string[];
+  shed_classes: ShedClass[];
+  /** null: the trace tells none */
+  bill: Bill | null;
+  /** how many entries a list lacks, by its name */
+  left_out: Record<string, number>;
   custom: CustomType[];
   queues: { series: number; name: string; kind: string }[];
 }

@@ -54,7 +54,9 @@ export function drawMinimap(
 function drawStrip(frame: Frame, data: Minimap, durationNs: number): void {
   const { ctx, palette, ratio, height } = frame;
   const bins = data.busy.length;
-  const at = (bin: number) => timeToX(frame.view, frame.width, (durationNs * bin) / bins);
+  // Whole pixels: bars that share one would leave seams.
+  const at = (bin: number) =>
+    Math.floor(timeToX(frame.view, frame.width, (durationNs * bin) / bins));
   const marks = 7 * ratio;
   const room = height - marks - 4 * ratio;
   const bottom = height - 2 * ratio;

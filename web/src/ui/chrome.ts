@@ -46,6 +46,17 @@ export function topBar(
   );
 }
 
+const LISTS: Readonly<Record<string, string>> = {
+  by_type: 'the event types',
+  workers: 'the workers',
+  samples: 'the rows of samples',
+  metadata: 'the metadata',
+  files: 'the files',
+  loss: 'the records of loss',
+  custom: 'the custom event types',
+  queues: 'the queues',
+};
+
 /** One line for each thing that a reader must know before believing the picture. */
 export function warningStrips(summary: Summary): HTMLElement[] {
   const out: HTMLElement[] = [];
@@ -64,6 +75,12 @@ export function warningStrips(summary: Summary): HTMLElement[] {
     const what = summary.shed.join('; ');
     const text = `Left out to keep within the recorder's budget: ${what}. Counts are lower bounds.`;
     out.push(h('div', { class: 'strip loss', role: 'status' }, text));
+  }
+  const lacking = Object.entries(summary.left_out);
+  if (lacking.length > 0) {
+    const what = lacking.map(([list, count]) => `${formatCount(count)} of ${LISTS[list] ?? list}`);
+    const text = `More than this page lists: it lacks ${what.join(', ')}.`;
+    out.push(h('div', { class: 'strip', role: 'status' }, text));
   }
   return out;
 }

@@ -1,7 +1,7 @@
 // The ranked list of findings. A click, Enter, j or k jumps to the place and selects the task.
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
-import { formatCount, formatDuration } from '../base/format';
+import { formatCount, formatDuration, plural } from '../base/format';
 import type { Finding } from '../protocol/types';
 import type { ViewerStore } from '../store/viewer_store';
 
@@ -16,8 +16,9 @@ export function findingsPanel(store: ViewerStore): HTMLElement {
       return;
     }
     if (found.findings.length === 0) {
-      const text =
-        'Nothing stands out in this trace: no long polls, delays, growing queues or loss.';
+      const { events, polls } = store.summary;
+      const held = `${plural(events, 'event')}, ${plural(polls, 'poll')}`;
+      const text = `Nothing was found in what this trace holds: ${held}.`;
       replaceChildren(list, h('p', { class: 'pad' }, text));
       return;
     }
