@@ -23,7 +23,7 @@ struct CpuSampleOptions {
 };
 
 // Samples all threads of the process while a recorder records (the recorder's own isn't one): each
-// gets a timer on its CPU clock, within a tenth of a second of its start. Refused, naming the
+// gets a timer on its CPU clock, about a tenth of a second after its start. Refused, naming the
 // owner, if the signal is handled, ignored, or in use by an interval timer; if it was called
 // before; and where the platform isn't supported. Threads that block the signal, and those beyond
 // the limit of timers (ulimit -i), aren't sampled; CpuProfileEvents and the metadata say so. Once

@@ -28,9 +28,10 @@ constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kSecond = 1'000 * kMs;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kScanNs = 100 * kMs;
-constexpr std::uint64_t kLongestScanNs = 5 * kSecond;
-// A scan may take so small a part of the collector's time: 0.2 % of a CPU.
+// The next scan waits until the host has used so many times the CPU time of the last one: scans
+// take 0.2 % of what is sampled, and nothing of an idle host.
 constexpr std::uint64_t kScanShare = 500;
+constexpr std::uint64_t kMostScanWaitNs = 5 * kSecond;  // of the host's CPU time
 constexpr std::uint64_t kPeriodsWorthTelling = 5;
 
 std::uint64_t clock_now_ns(clockid_t clock) {
@@ -97,8 +98,9 @@ struct CpuSampler::State {
   SampleRing* ring = nullptr;
   std::optional<ThreadTimers> timers;
   CpuSampleEncoder encoder;
-  std::uint64_t active_since_ns = 0;  // by the recorder's clock, as samples are
-  std::uint64_t next_scan_ns = 0;     // by the collector's
+  std::uint64_t active_since_ns = 0;   // by the recorder's clock, as samples are
+  std::uint64_t next_scan_ns = 0;      // by the collector's
+  std::uint64_t next_scan_cpu_ns = 0;  // of the host's CPU time
   std::uint64_t next_prepare_ns = 0;
   std::uint64_t sampled_ns = 0;  // the last pass that found a sample
   Tally total;                   // since this recording's begin, `cpu_ns` as of the last window
@@ -258,7 +260,7 @@ void CpuSampler::scan(State& state, std::uint64_t now_ns) {
   const std::uint64_t begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
   state.timers->scan(static_cast<std::uint32_t>(::syscall(SYS_gettid)));
   const std::uint64_t cost = clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-  state.next_scan_ns = now_ns + std::clamp(cost * kScanShare, kScanNs, kLongestScanNs);
+  state.next_scan_cpu_ns = host_cpu_ns() + std::min(cost * kScanShare, kMostScanWaitNs);
   if (now_ns >= state.next_prepare_ns || state.next_prepare_ns - now_ns > kSecond) {
     unwind::prepare();
     state.next_prepare_ns = now_ns + kSecond;
@@ -329,18 +331,20 @@ std::uint64_t CpuSampler::attend(std::uint64_t now_ns) {
     state.active_since_ns = state.window.at_ns = internal::now_ns();
     state.cpu_base_ns = host_cpu_ns() - state.total.cpu_ns;
     state.next_scan_ns = now_ns;
+    state.next_scan_cpu_ns = 0;
     state.timers.emplace(state.signal, state.period_ns());
   }
   const std::uint64_t before = state.total.samples;
   drain(state);
   if (state.total.samples != before) state.sampled_ns = now_ns;
   // A clock that starts anew doesn't leave it waiting.
-  if (now_ns >= state.next_scan_ns || state.next_scan_ns - now_ns > kLongestScanNs) {
+  if (now_ns >= state.next_scan_ns || state.next_scan_ns - now_ns > kScanNs) {
     if (!keeps_signal(state)) {
       rest(state);
       return kNever;
     }
-    scan(state, now_ns);
+    state.next_scan_ns = now_ns + kScanNs;
+    if (host_cpu_ns() >= state.next_scan_cpu_ns) scan(state, now_ns);
   }
   note_window(state, internal::now_ns(), false);
   return now_ns - state.sampled_ns < kSecond ? state.next_scan_ns : kNever;

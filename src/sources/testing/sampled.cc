@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <algorithm>
+
 #include "recorder/recording_state.h"
 
 namespace dial9::internal::testing {
@@ -68,6 +70,12 @@ std::vector<SampleRow> samples_of(const Trace& trace) {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::uint64_t grain(const std::vector<SampleRow>& rows) {
+  std::uint64_t largest = 1;
+  for (const SampleRow& row : rows) largest = std::max(largest, row.weight);
+  return largest;
 }
 
 Sampled::Sampled(const CpuSampleOptions& options) {

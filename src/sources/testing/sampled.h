@@ -43,6 +43,11 @@ std::uint64_t periods(const std::vector<SampleRow>& rows, Matches matches) {
   return sum;
 }
 
+// The largest weight: how coarse the samples are. On a crowded CPU the kernel's tick finds a thread
+// rarely, and a sample stands for what went before it: so much more may be on the wrong side of
+// each end of a stretch.
+std::uint64_t grain(const std::vector<SampleRow>& rows);
+
 // A recorder in memory with CPU samples, and the end of both.
 class Sampled {
  public:
