@@ -64,6 +64,46 @@ testing::Bytes profile_trace(std::uint32_t samples) {
   return out.take();
 }
 
+// A task is dumped in one frame of 2,000 functions inlined into each other, and 5,000 frames more,
+// all of std, with names of 10,000 letters.
+testing::Bytes hostile_trace() {
+  Encoder out;
+  out.schema(2, "SymbolTableEntry", false,
+             {{"addr", FieldType::kVarint},
+              {"size", FieldType::kVarint},
+              {"symbol_name", FieldType::kPooledString},
+              {"inline_depth", FieldType::kVarint},
+              {"source_file", FieldType::kPooledString},
+              {"source_line", FieldType::kVarint}});
+  out.schema(3, "TaskDumpEvent", true,
+             {{"task_id", FieldType::kVarint}, {"callchain", FieldType::kPooledStackFrames}});
+  for (std::uint64_t depth = 0; depth < 2'000; ++depth) {
+    out.begin_untimed(2);
+    out.varint(0x1000);
+    out.varint(1 << 20);
+    out.pooled_string("std::" + std::string(10'000, 'x'));
+    out.varint(depth);
+    out.pooled_string("/src/" + std::string(10'000, 'y'));
+    out.varint(12);
+  }
+  std::vector<std::uint64_t> frames;
+  for (std::uint64_t i = 0; i < 5'000; ++i) frames.push_back(0x1000 + i);
+  out.begin(3, kOriginNs + 3'000'000);
+  out.varint(7);
+  out.pooled_stack(frames);
+  return out.take();
+}
+
+TEST(Profile, BoundsWhatAStackOfAnyDepthAndNamesOfAnyLengthTakeOnThePage) {
+  const auto run = testing::load_run(hostile_trace());
+  const json dump = dump_json(*run, 0);
+  EXPECT_EQ(dump["frames"].size(), 256u);
+  EXPECT_LT(dump["frames"][0]["name"].get<std::string>().size(), 600u);
+  EXPECT_LT(dump["frames"][0]["file"].get<std::string>().size(), 600u);
+  EXPECT_LT(dump.dump().size(), 400'000u);
+  EXPECT_LT(leaf_text(*run, 0).size(), 600u);
+}
+
 TEST(Profile, NamesTheFramesOfASampleAndShowsWhatHasNoNameByItsAddress) {
   const auto run = testing::load_run(profile_trace(3));
   const json sample = sample_json(*run, 2);
