@@ -133,6 +133,7 @@ struct StopResult {
   std::string unfinished;   // what isn't, if not
   std::uint64_t events_written = 0;
   std::uint64_t events_dropped = 0;
+  std::uint64_t events_late = 0;  // of the dropped: by record calls that outlasted the last drain
 };
 
 struct SegmentBytes {

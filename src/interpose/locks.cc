@@ -5,6 +5,9 @@
 
 #include "interpose/wait.h"
 
+DIAL9_FIND_AT_LOAD(nullptr, pthread_mutex_lock, int (*)(pthread_mutex_t*))
+DIAL9_FIND_AT_LOAD(nullptr, pthread_mutex_trylock, int (*)(pthread_mutex_t*))
+
 namespace dial9::interpose {
 namespace {
 
@@ -19,8 +22,7 @@ std::uint32_t owner_of(const pthread_mutex_t& mutex) noexcept {
 // Any result but EBUSY is the caller's: the lock taken, also from a dead owner (EOWNERDEAD), or why
 // it can't be.
 [[gnu::noinline]] int lock_in_poll(pthread_mutex_t* mutex, Lock real) noexcept {
-  static constinit Real<Lock> real_trylock("pthread_mutex_trylock");
-  const Lock trylock = real_trylock.get();
+  const Lock trylock = real_pthread_mutex_trylock.get();
   if (trylock == nullptr) return real(mutex);
   const int tried = trylock(mutex);
   if (tried != EBUSY) return tried;
@@ -43,8 +45,7 @@ const char locks_anchor = 1;
 
 extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(
     pthread_mutex_t* mutex) noexcept {
-  static constinit dial9::interpose::Real<int (*)(pthread_mutex_t*)> real("pthread_mutex_lock");
-  const auto function = real.get();
+  const auto function = dial9::interpose::real_pthread_mutex_lock.get();
   if (function == nullptr) return ENOSYS;
   if (__builtin_expect(!dial9::is_recording(), 1)) return function(mutex);
   if (!dial9::runtime::is_in_poll()) return function(mutex);

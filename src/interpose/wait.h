@@ -16,8 +16,9 @@
 namespace dial9::interpose {
 
 // The next definition of a function, normally libc's, else that of a library which interposes it
-// too (a sanitizer). May be asked for before main and in signal handlers after its first use.
-// `version`: the one that is meant, for names of which libc has several.
+// too (a sanitizer). Looked up when our object is loaded (DIAL9_FIND_AT_LOAD), since dlsym isn't
+// for signal handlers; in a constructor that runs before that, at its first use. `version`: the one
+// that is meant, for names of which libc has several.
 template <class Function>
 class Real {
  public:
@@ -88,17 +89,25 @@ class Wait {
 
 }  // namespace dial9::interpose
 
+// `real_NAME`, in this namespace: looked up before main. Among the first of the object's own
+// constructors.
+#define DIAL9_FIND_AT_LOAD(version, name, ...)                                              \
+  namespace dial9::interpose {                                                              \
+  static constinit Real<__VA_ARGS__> real_##name(#name, version);                           \
+  [[gnu::constructor(101)]] static void find_##name() noexcept { (void)real_##name.get(); } \
+  }
+
 // Defines libc's function `name` with a Wait around the real one; `failure` is returned where there
 // is none (a static program).
-#define DIAL9_INTERPOSE(kind, failure, version, result, name, parameters, arguments)      \
-  extern "C" __attribute__((visibility("default"))) result name parameters {              \
-    static constinit ::dial9::interpose::Real<result(*) parameters> real(#name, version); \
-    static constinit ::dial9::runtime::Place place{#name};                                \
-    const auto function = real.get();                                                     \
-    if (function == nullptr) {                                                            \
-      errno = ENOSYS;                                                                     \
-      return failure;                                                                     \
-    }                                                                                     \
-    const ::dial9::interpose::Wait wait(place, ::dial9::interpose::Wait::Kind::kind);     \
-    return function arguments;                                                            \
+#define DIAL9_INTERPOSE(kind, failure, version, result, name, parameters, arguments)  \
+  DIAL9_FIND_AT_LOAD(version, name, result(*) parameters)                             \
+  extern "C" __attribute__((visibility("default"))) result name parameters {          \
+    static constinit ::dial9::runtime::Place place{#name};                            \
+    const auto function = ::dial9::interpose::real_##name.get();                      \
+    if (function == nullptr) {                                                        \
+      errno = ENOSYS;                                                                 \
+      return failure;                                                                 \
+    }                                                                                 \
+    const ::dial9::interpose::Wait wait(place, ::dial9::interpose::Wait::Kind::kind); \
+    return function arguments;                                                        \
   }

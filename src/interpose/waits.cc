@@ -13,10 +13,10 @@
 
 // A zero timeout asks, it doesn't wait.
 #define DIAL9_INTERPOSE_TIMED(is_wait, result, name, parameters, arguments)             \
+  DIAL9_FIND_AT_LOAD(nullptr, name, result(*) parameters)                               \
   extern "C" __attribute__((visibility("default"))) result name parameters {            \
-    static constinit ::dial9::interpose::Real<result(*) parameters> real(#name);        \
     static constinit ::dial9::runtime::Place place{#name};                              \
-    const auto function = real.get();                                                   \
+    const auto function = ::dial9::interpose::real_##name.get();                        \
     if (function == nullptr) {                                                          \
       errno = ENOSYS;                                                                   \
       return -1;                                                                        \

@@ -292,6 +292,18 @@ bool Arena::take_loss_range(LossCause cause, std::uint64_t* first_ns, std::uint6
   return true;
 }
 
+std::uint64_t Arena::undrained_events() const {
+  std::uint64_t events = 0;
+  for (std::uint32_t i = 0; i < chunk_count(); ++i) {
+    const ChunkControl& chunk = controls_[i];
+    if (__atomic_load_n(&chunk.producer.state, __ATOMIC_ACQUIRE) == kChunkFree) continue;
+    const std::uint64_t committed = __atomic_load_n(&chunk.producer.committed, __ATOMIC_ACQUIRE);
+    events +=
+        (committed >> 32) - (__atomic_load_n(&chunk.collector.drained, __ATOMIC_RELAXED) >> 32);
+  }
+  return events;
+}
+
 bool Arena::has_live_owner() {
   // The child of a fork shares these pages with its parent, whose threads it can't see: hands off.
   if (header_->pid != static_cast<std::uint32_t>(::getpid())) return false;

@@ -119,6 +119,9 @@ class Arena {
   // Hands out, and forgets, the time range of the losses since the last call. False: none.
   bool take_loss_range(LossCause cause, std::uint64_t* first_ns, std::uint64_t* last_ns);
 
+  // Published, and given to no segment. Exact while the collector rests.
+  std::uint64_t undrained_events() const;
+
   // True while some thread that lives has a chunk open: the mapping must stay. Marks the chunks of
   // dead threads as closed.
   bool has_live_owner();

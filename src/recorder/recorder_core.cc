@@ -414,6 +414,8 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
   const CollectorCounts counts = collector_->counts();
   result.events_written = counts.events_written;
   result.events_dropped = total_losses();
+  if (is_done) result.events_late = arena_->undrained_events();
+  result.events_dropped += result.events_late;
   result.is_complete = is_done && is_complete;
   if (!is_done) {
     result.unfinished =

@@ -156,6 +156,31 @@ TEST(Recorder, IsInertAfterItsStop) {
   EXPECT_EQ(recorder.status().reason, "not started");
 }
 
+TEST(Recorder, CountsTheEventOfARecordCallThatOutlastsTheLastDrain) {
+  CoreSeams seams;
+  seams.has_thread = false;
+  seams.has_sources = false;
+  bool is_in_record_call = false;
+  // Asked for when the last segment is sealed, behind the last drain.
+  seams.clock.realtime_ns = [&] {
+    if (is_in_record_call) write_event<false>(t_buffer.ready_epoch, Seen{3}, 0);
+    is_in_record_call = false;
+    return std::uint64_t{1'700'000'000'000'000'000};
+  };
+  Status status;
+  const auto core = RecorderCore::start(RecorderOptions::memory(kTestBudget), seams, &status);
+  ASSERT_TRUE(status.ok()) << status.message();
+  record(Seen{1});
+  ASSERT_TRUE(core->rotate(std::chrono::seconds(1)));  // the thread is ready
+  record(Seen{2});
+  core->step();
+  is_in_record_call = true;
+  const StopResult result = core->stop(std::chrono::seconds(1));
+  EXPECT_TRUE(result.is_complete);
+  EXPECT_EQ(result.events_written + result.events_dropped, 3U);
+  EXPECT_EQ(result.events_late, result.events_dropped);
+}
+
 std::size_t entries_of(const char* path) {
   std::size_t count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {

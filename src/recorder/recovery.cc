@@ -92,6 +92,7 @@ void RunRecovery::Impl::note(const Error& error) {
 
 RunRecovery::Impl::Phase RunRecovery::Impl::fail(Error error) {
   note(error);
+  set_fork_fd(ForkFd::kRecoveryFile, -1);
   output_.discard();
   report_.state = RunState::kNotFinished;
   report_.segment.clear();
@@ -327,8 +328,8 @@ RunRecovery::Impl::Phase RunRecovery::Impl::publish() {
   if (head_.damaged_events != 0) {
     if (auto written = output_.write(damage_report(head_)); !written) return fail(written.error());
   }
-  if (auto synced = output_.close(options_.syncs); !synced) return fail(synced.error());
   set_fork_fd(ForkFd::kRecoveryFile, -1);
+  if (auto synced = output_.close(options_.syncs); !synced) return fail(synced.error());
   const std::string arena_path = in_run(kArenaName);
   const JournalRecovery mark{kRecoveredWaits, index_};
   if (auto marked = arena_->mark_recovered(arena_path, mark); !marked) return fail(marked.error());
@@ -349,6 +350,7 @@ RunRecovery::Impl::Phase RunRecovery::Impl::publish() {
 }
 
 RunRecovery::Impl::Phase RunRecovery::Impl::finish() {
+  set_fork_fd(ForkFd::kRecoveryFile, -1);
   if (report_.segment.empty()) output_.discard();
   if (::unlink(in_run(kArenaName).c_str()) != 0) {
     note(os_error(errno, "remove", in_run(kArenaName)).error());

@@ -16,6 +16,7 @@
 
 #include "base/os_error.h"
 #include "recorder/directory_names.h"
+#include "recorder/fork_fds.h"
 
 namespace dial9::internal {
 namespace {
@@ -130,6 +131,7 @@ Result<void> RunDirectory::make_and_lock() {
     // The text only helps whoever is refused; the lock itself holds.
     errno = 0;
   }
+  if (lock_) set_fork_fd(ForkFd::kLock, -1);  // of the directory that was removed
   lock_ = std::move(fd);
   return {};
 }

@@ -12,6 +12,7 @@
 
 #include "dial9/event.h"
 #include "dial9/recorder.h"
+#include "recorder/shedding.h"
 #include "recorder/test_support.h"
 
 namespace dial9::internal {
@@ -109,6 +110,22 @@ TEST(Fork, SharesNothingHoweverBusyTheParentIs) {
   const Trace trace = Trace::of_directory(run);
   EXPECT_EQ(trace.count("OfParent") + result.events_dropped, recorded.load());
   EXPECT_EQ(trace.count("OfChild"), 0U);
+}
+
+TEST(Fork, ShedsNothingInAChildBecauseItsParentDoes) {
+  SteppedRecorder parent(RecorderOptions::memory(kTestBudget), false);
+  KeepOneIn rates = kKeepAll;
+  rates[0] = 1000;
+  publish_shedding(rates, true);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    SteppedRecorder own(RecorderOptions::memory(kTestBudget), false);
+    for (std::uint64_t i = 0; i < 100; ++i) record(OfChild{i});
+    ::_exit(own.read().count("OfChild") == 100 ? 0 : 1);
+  }
+  EXPECT_EQ(exit_code_of(child), 0);
+  EXPECT_TRUE(is_shedding());
+  publish_shedding(kKeepAll, false);
 }
 
 TEST(Fork, SharesNothingOfARunThatIsBeingRecovered) {

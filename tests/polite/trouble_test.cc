@@ -149,6 +149,44 @@ TEST(Trouble, ADirectoryThatMayNotEvenBeSearchedCostsWhatIsRecordedMeanwhile) {
   in_child([&](std::string* reason) { return lose_and_get_permission(dir.path(), 0, reason); });
 }
 
+// What is open may still be written; nothing new can be made, and nothing be renamed.
+int become_and_cease_to_be_read_only(const std::string& root, std::string* reason) {
+  const RecorderOptions base = RecorderOptions::disk(root + "/traces");
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    *reason = std::string("no mounts of one's own here: ") + std::strerror(errno);
+    return kSkipped;
+  }
+  RecorderOptions options = base;
+  options.rotation_period = std::chrono::seconds(1);  // a new file at each step
+  SteppedRecorder recorder(options, false);
+  record_some(recorder, 0, 100);
+  const std::string run = recorder->status().directory;
+  if (::mount(run.c_str(), run.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
+      ::mount(nullptr, run.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0) {
+    *reason = std::string("cannot mount read-only here: ") + std::strerror(errno);
+    return kSkipped;
+  }
+  std::uint64_t next = 100;
+  for (int i = 0; i < 20; ++i, next += 100) record_some(recorder, next, 100);
+  EXPECT_FALSE(recorder->status().is_recording);
+  EXPECT_NE(recorder->status().reason.find("Read-only file system"), std::string::npos)
+      << recorder->status().reason;
+  EXPECT_EQ(recorder.messages().size(), 1U);
+  EXPECT_EQ(::umount2(run.c_str(), MNT_DETACH), 0) << std::strerror(errno);
+  const std::uint64_t first_after = next;
+  for (int i = 0; i < 8; ++i, next += 100) record_some(recorder, next, 100);
+  EXPECT_EQ(recorder.messages().size(), 2U);
+  expect_told(recorder, next, first_after);
+  return 0;
+}
+
+TEST(Trouble, AFileSystemThatIsReadOnlyForAWhileCostsWhatIsRecordedMeanwhile) {
+  const TempDir dir;
+  in_child(
+      [&](std::string* reason) { return become_and_cease_to_be_read_only(dir.path(), reason); });
+}
+
 // The kernel raises SIGXFSZ beyond the limit, whose default ends the process.
 TEST(Trouble, ALimitOnFileSizesEndsNeitherAStartNorADump) {
   const TempDir dir;

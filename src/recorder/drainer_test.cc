@@ -1,0 +1,64 @@
+// Draining in passes that don't come to their end.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/drainer.h"
+
+#include <gtest/gtest.h>
+
+#include <new>
+#include <set>
+
+#include "dial9/event.h"
+#include "recorder/memory_store.h"
+#include "recorder/test_support.h"
+
+namespace dial9::internal {
+namespace {
+
+DIAL9_EVENT(Drained, (std::uint64_t, number));
+
+// Throws at its next write, as the host's own allocator may.
+class ThrowingStore : public MemoryStore {
+ public:
+  ThrowingStore() : MemoryStore(kTestBudget) {}
+  bool throws = false;
+  Result<void> append(std::span<const std::uint8_t> bytes) override {
+    if (throws) throw std::bad_alloc();
+    return MemoryStore::append(bytes);
+  }
+};
+
+TEST(Drainer, GivesWhatAnExceptionLeftStagedToASegmentOnce) {
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
+  ThrowingStore store;
+  SegmentWriterOptions options;
+  options.segment_bytes = 1 << 20;
+  options.rotation_ns = 10 * kTestSecond;
+  options.metadata = [] { return Metadata{}; };
+  options.realtime_ns = [] { return std::uint64_t{1'700'000'000'000'000'000}; };
+  options.message = [](const std::string&) {};
+  SegmentWriter writer(store, recorder->arena(), options);
+  Drainer drainer(recorder->arena(), writer);
+  std::uint64_t now = kernel_now_ns();
+  const auto pass = [&] {
+    now += 2 * kTestSecond;
+    drainer.drain(now, true, 0);
+    writer.flush(now);
+  };
+  record(Drained{0});
+  pass();
+  record(Drained{1});
+  store.throws = true;
+  EXPECT_THROW(pass(), std::bad_alloc);
+  EXPECT_THROW(pass(), std::bad_alloc);
+  store.throws = false;
+  record(Drained{2});
+  pass();
+  pass();
+  EXPECT_TRUE(writer.seal(now));
+  EXPECT_EQ(Trace::of(store.sealed_segments()).numbers("Drained", "number"),
+            (std::vector<std::uint64_t>{0, 1, 2}));
+  EXPECT_EQ(writer.totals().events, 3U);
+}
+
+}  // namespace
+}  // namespace dial9::internal
