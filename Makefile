@@ -26,7 +26,7 @@ soak:
 
 bench:
 	@tools/bootstrap bench
-	@tools/build release
+	@tools/build release benchmarks
 	@bench/run build/release
 
 bench-peers:

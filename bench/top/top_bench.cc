@@ -2,7 +2,7 @@
 // thread, with and without a `top` that looks as often as it can, in turns. A ratio of CPU times,
 // so that a busy machine doesn't matter much.
 //
-//   build/release/bench/top/top_bench build/release/dial9 [ROUNDS]
+//   build/release/bench/top/top_bench build/release/dial9 [ROUNDS [--json]]
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -117,7 +118,7 @@ pid_t start_other() {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "top_bench DIAL9 [ROUNDS]\n");
+    std::fprintf(stderr, "top_bench DIAL9 [ROUNDS [--json]]\n");
     return 2;
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
@@ -141,6 +142,11 @@ int main(int argc, char** argv) {
     ratios.push_back(times[1].back() / times[0].back());
   }
   ::kill(other, SIGKILL);
+  if (argc > 3 && std::string_view(argv[3]) == "--json") {
+    std::printf("{\"other_watched\": %.3f, \"watched\": %.3f}\n", median(times[0]),
+                median(times[1]));
+    return 0;
+  }
   std::printf(
       "a poll while another process is looked at: %.2f ns, while this one is: %.2f ns, "
       "median of %d ratios %.3f\n",

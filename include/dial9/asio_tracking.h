@@ -64,14 +64,16 @@ inline constexpr unsigned kErrorEvent = 4;
 
 class Completion;
 
-// The out-of-line halves, in the library.
+// The out-of-line halves, in the library. `epoch` is recording_epoch().
+//
+// Work that a task gives to a queue, where that is all there is to do; else false, and
+// op_created().
+bool op_posted(TrackedOp& op, std::uint32_t epoch) noexcept;
 void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
-                const char* name, bool is_timer_known) noexcept;  // while recording
-void op_began(Completion& completion, bool is_aborted) noexcept;
-void op_ended(Completion& completion) noexcept;
+                const char* name, bool is_timer_known) noexcept;
+void op_began(Completion& completion, std::uint32_t epoch, bool is_aborted) noexcept;
+void op_ended(Completion& completion, std::uint32_t epoch) noexcept;
 // Where it isn't plain work, these go on.
-void op_created_rest(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
-                     const char* name, bool is_timer_known) noexcept;
 void op_began_rest(Completion& completion, bool is_aborted) noexcept;
 void op_ended_rest(Completion& completion) noexcept;
 void op_dropped(Completion& completion) noexcept;  // destroyed without having run
@@ -81,12 +83,19 @@ void descriptor_deregistered(std::uintptr_t registration) noexcept;
 void descriptor_ready(std::uintptr_t registration, unsigned events) noexcept;
 void descriptor_tried(TrackedOp& op, const char* name, int error) noexcept;
 
+// Decided by the compiler: `type` is a literal.
+inline bool is_queue(const char* type) noexcept {
+  return __builtin_strcmp(type, "io_context") == 0 || __builtin_strcmp(type, "thread_pool") == 0 ||
+         __builtin_strcmp(type, "system_executor") == 0;
+}
+
 template <bool kIsTimerKnown, class Context>
 inline void creation(Context& context, TrackedOp& op, const char* type, void* object,
                      std::uintmax_t native, const char* name) noexcept {
   op.task = runtime::current_task();
   op.context = &context;
-  if (dial9::internal::recording_epoch() == 0) return;
+  const std::uint32_t epoch = dial9::internal::recording_epoch();
+  if (epoch == 0 || (is_queue(type) && op_posted(op, epoch))) return;
   op_created(op, type, object, static_cast<std::uintptr_t>(native), name, kIsTimerKnown);
 }
 
@@ -109,53 +118,59 @@ inline bool is_aborted(const First& first, const Rest&...) noexcept {
 // first.
 class Completion {
  public:
-  // NOLINTNEXTLINE: what a handler that never begins doesn't need is left unset.
   explicit Completion(const TrackedOp& op) noexcept : op_(op) {}
   ~Completion() {
     if (state_ == State::kEnded) return;
-    if (state_ == State::kNew) op_dropped(*this);
-    if (state_ == State::kBegun || state_ == State::kBegunOff) invocation_end();
+    if (state_ == State::kNew) {
+      op_dropped(*this);
+    } else {
+      invocation_end();  // an exception came out of the handler
+    }
   }
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
 
   template <class... Results>
   void invocation_begin(const Results&... results) noexcept {
-    if (dial9::internal::recording_epoch() == 0 && op_.flags == 0) {  // only who is who goes on
+    const std::uint32_t epoch = dial9::internal::recording_epoch();
+    if (epoch == 0 && op_.flags == 0) {  // only who is who goes on
       state_ = State::kBegunOff;
-      before_ = runtime::exchange_current_task(op_.task);
+      poll().before = runtime::exchange_current_task(op_.task);
       return;
     }
-    state_ = State::kBegun;
-    op_began(*this, is_aborted(results...));
+    op_began(*this, epoch, is_aborted(results...));
   }
   void invocation_end() noexcept {
     if (state_ == State::kBegunOff) {
-      runtime::exchange_current_task(before_);
+      runtime::exchange_current_task(poll().before);
     } else {
-      op_ended(*this);
+      op_ended(*this, dial9::internal::recording_epoch());
     }
     state_ = State::kEnded;
   }
 
  private:
-  friend void op_began(Completion&, bool) noexcept;
+  friend void op_began(Completion&, std::uint32_t, bool) noexcept;
   friend void op_began_rest(Completion&, bool) noexcept;
-  friend void op_ended(Completion&) noexcept;
+  friend void op_ended(Completion&, std::uint32_t) noexcept;
   friend void op_ended_rest(Completion&) noexcept;
   friend void op_dropped(Completion&) noexcept;
-  friend struct ThreadHooks;
 
   struct Op : TrackedOp {
     explicit Op(const TrackedOp& op) noexcept : TrackedOp(op) {}
   };
-  enum class State : std::uint8_t { kNew, kBegunOff, kBegun, kEnded };
+  enum class State : std::uint8_t { kNew, kBegunOff, kBegun, kBegunPlain, kEnded };
+
+  // Set once the handler has begun: one that never does would clear it in vain. While kBegunOff,
+  // only `before` is.
+  runtime::Poll& poll() noexcept {
+    return *static_cast<runtime::Poll*>(static_cast<void*>(poll_bytes_));
+  }
 
   Op op_;
   State state_ = State::kNew;
-  Completion* outer_;  // from here on set once the handler has begun
-  runtime::TaskRef before_;
-  runtime::Poll poll_;
+  // NOLINTNEXTLINE: left unset on purpose.
+  alignas(runtime::Poll) unsigned char poll_bytes_[sizeof(runtime::Poll)];
 };
 
 // Asio names the place where an operation was begun: for composed operations a line of Asio itself.

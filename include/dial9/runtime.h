@@ -111,11 +111,11 @@ struct Poll {
   TaskRef task;    // of this poll
   TaskRef before;  // the thread's current task outside it
   Poll* outer;     // the poll around it, if any
-  WorkerId worker;
-  RuntimeId runtime;
-  std::uint64_t start_ns;  // not set while kOff
-  void* spans;             // where it counts for its task's open spans; null: nowhere
+  void* spans;     // where it counts for its task's open spans; null: nowhere
   std::uint64_t spans_since_ns;
+  std::uint64_t start_ns;  // not set while kOff
+  RuntimeId runtime;
+  WorkerId worker;
   enum class State : std::uint8_t {
     kOff,        // not recorded: recording was off at its start
     kDeferred,   // may turn out to be a scheduler's own work

@@ -15,21 +15,17 @@
 
 namespace dial9::asio::hooks {
 
-// What a thread is in, from the hooks' side.
-struct ThreadHooks {
-  Completion* top;  // innermost completion that has begun
-  Location* location;
-  bool after_strand_push;  // a strand got work just now: its turn may be queued next
-
-  static runtime::Poll::State innermost_poll() noexcept;
-};
-static __thread ThreadHooks t_hooks __attribute__((tls_model("initial-exec")));
-
-runtime::Poll::State ThreadHooks::innermost_poll() noexcept {
-  return t_hooks.top == nullptr ? runtime::Poll::State::kOff : t_hooks.top->poll_.state;
-}
-
 namespace {
+
+using internal::t_state;
+
+// The innermost one on this thread.
+__thread Location* t_location __attribute__((tls_model("initial-exec")));
+
+// A strand's own turn, of which a handler has run.
+bool is_scheduler(const runtime::Poll* poll) noexcept {
+  return poll != nullptr && poll->state == runtime::Poll::State::kScheduler;
+}
 
 constexpr std::uint16_t kMayBeStrandTurn = 1;
 constexpr std::uint16_t kIsQueued = 2;     // counted as pushed, to be counted as popped
@@ -56,7 +52,7 @@ bool is_users(const Location& location) noexcept {
 }
 
 runtime::Place* place_of(const OpSite& site) noexcept {
-  const Location* location = t_hooks.location;
+  const Location* location = t_location;
   if (location == nullptr || !is_users(*location)) return site.place;
   char text[160];
   const std::size_t length = std::strlen(location->file);
@@ -100,12 +96,18 @@ std::uint64_t expiry_ns(const void* timer, std::uint64_t now) noexcept {
   return is_near(ticks, now) ? ticks : 0;
 }
 
+// The next such work is plain, while the thread counts for this context.
+void note_counting(const TrackedOp& op) noexcept {
+  const internal::Binding* counting = t_state.counting;
+  if (counting != nullptr && counting->runtime == op.runtime) t_state.counting_context = op.context;
+}
+
 // Known at the creation: work that goes to a queue, and timers.
 void note_created(TrackedOp& op, bool is_timer_known) noexcept {
-  const bool is_turn = op.site->may_be_strand_turn &&
-                       (t_hooks.after_strand_push ||
-                        ThreadHooks::innermost_poll() == runtime::Poll::State::kScheduler);
-  t_hooks.after_strand_push = op.site->kind == OpKind::kStrand;
+  const bool is_turn =
+      op.site->may_be_strand_turn && (t_state.is_after_strand_push || is_scheduler(t_state.poll));
+  t_state.is_after_strand_push = op.site->kind == OpKind::kStrand;
+  if (t_state.is_after_strand_push) t_state.counting_context = nullptr;  // op_posted() asks no more
   switch (op.site->kind) {
     case OpKind::kPosted:
     case OpKind::kStrand:
@@ -119,6 +121,7 @@ void note_created(TrackedOp& op, bool is_timer_known) noexcept {
         op.flags = op.flags | kIsPlain;
         op.ready_ns = runtime::polled_task();  // the waker, for wake_again()
         op.created_ns = runtime::work_queued(op.runtime, op.task.id);
+        note_counting(op);
         return;
       }
       op.created_ns = runtime::now_ns();  // a wait for the strand is counted from here
@@ -197,31 +200,40 @@ void pop(const TrackedOp& op) noexcept {
 
 }  // namespace
 
-// Plain work of a task, on a context that this thread used last: nothing is called but what comes
-// last. The rest is everything, from the start.
-void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
-                const char* name, bool is_timer_known) noexcept {
-  const OpSite* site = known_op_site(type, name);
-  if (__builtin_expect(site != nullptr && site->kind == OpKind::kPosted && op.task.id != 0 &&
-                           is_last_context(op.context) && !t_hooks.after_strand_push &&
-                           ThreadHooks::innermost_poll() != runtime::Poll::State::kScheduler,
-                       1)) {
-    const runtime::RuntimeId runtime = t_last_context.runtime;
-    const std::uint64_t stamp = internal::try_queue_work(runtime, op.task.id);
-    if (__builtin_expect(stamp != 0, 1)) {
-      op.site = site;
-      op.created_ns = stamp;
-      op.ready_ns = internal::polled_task();  // the waker, for wake_again()
-      op.flags = kIsQueued | kIsPlain;
-      op.runtime = static_cast<std::uint16_t>(runtime);
-      return;
-    }
-  }
-  op_created_rest(op, type, object, native, name, is_timer_known);
+namespace {
+
+// The wake is recorded, by `waker`, and op.created_ns is its stamp.
+[[gnu::always_inline]] inline bool note_posted(TrackedOp& op, runtime::TaskId waker) noexcept {
+  internal::Binding& counting = *t_state.counting;
+  op.ready_ns = waker;  // for wake_again()
+  op.flags = kIsQueued | kIsPlain;
+  op.runtime = static_cast<std::uint16_t>(counting.runtime);
+  internal::count_up(counting.counters.pushed);
+  return true;
 }
 
-void op_created_rest(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
-                     const char* name, bool is_timer_known) noexcept {
+[[gnu::noinline]] bool op_posted_to_another(TrackedOp& op, std::uint32_t epoch) noexcept {
+  const runtime::TaskId waker = internal::polled_task();
+  return waker < internal::kShortTasks && !is_scheduler(t_state.poll) &&
+         internal::try_queue_work(epoch, waker, op.task.id, op.created_ns) &&
+         note_posted(op, waker);
+}
+
+}  // namespace
+
+bool op_posted(TrackedOp& op, std::uint32_t epoch) noexcept {
+  if (__builtin_expect(op.context != t_state.counting_context, 0)) return false;
+  const runtime::TaskId task = op.task.id;
+  if (__builtin_expect(task == 0 || task >= internal::kShortTasks, 0)) return false;
+  if (__builtin_expect(!internal::is_own_poll(t_state.poll, task), 0)) {
+    return op_posted_to_another(op, epoch);
+  }
+  return internal::try_queue_own_work(epoch, *t_state.poll, task, op.created_ns) &&
+         note_posted(op, task);
+}
+
+void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
+                const char* name, bool is_timer_known) noexcept {
   op.object = object;
   op.site = find_op_site(type, name);
   op.runtime = static_cast<std::uint16_t>(runtime_of_context(op.context));
@@ -233,15 +245,14 @@ void op_created_rest(TrackedOp& op, const char* type, void* object, std::uintptr
   note_created(op, is_timer_known);
 }
 
-void op_began(Completion& completion, bool is_aborted) noexcept {
+void op_began(Completion& completion, std::uint32_t epoch, bool is_aborted) noexcept {
   const Completion::Op& op = completion.op_;
-  ThreadHooks& t = t_hooks;
-  completion.outer_ = t.top;
-  t.top = &completion;
-  t.after_strand_push = false;
-  if (__builtin_expect(is_plain(op) && !internal::is_wake_consumed(op.task.id, op.created_ns) &&
-                           internal::start_popped_poll(completion.poll_, op.runtime, op.task),
-                       1)) {
+  t_state.is_after_strand_push = false;
+  completion.state_ = Completion::State::kBegunPlain;  // unless it goes on below
+  if (__builtin_expect(
+          is_plain(op) && !internal::is_wake_consumed(op.task.id, op.created_ns) &&
+              internal::start_plain_poll(completion.poll(), epoch, op.runtime, op.task),
+          1)) {
     return;
   }
   op_began_rest(completion, is_aborted);
@@ -249,16 +260,17 @@ void op_began(Completion& completion, bool is_aborted) noexcept {
 
 void op_began_rest(Completion& completion, bool is_aborted) noexcept {
   Completion::Op& op = completion.op_;
+  completion.state_ = Completion::State::kBegun;
   if (is_plain(op) && internal::is_wake_consumed(op.task.id, op.created_ns)) wake_again(op);
   pop(op);
   if (!is_recording()) {
-    runtime::poll_start(completion.poll_, 0, op.task);
+    runtime::poll_start(completion.poll(), 0, op.task);
     return;
   }
   if (op.task.id == 0) op.task = runtime::TaskRef{runtime::new_task_id(), &g_began_earlier};
   const runtime::RuntimeId runtime = op.runtime != 0 ? op.runtime : runtime_of_context(op.context);
   if ((op.flags & kMayBeStrandTurn) != 0) {
-    runtime::poll_start_deferred(completion.poll_, runtime, op.task);
+    runtime::poll_start_deferred(completion.poll(), runtime, op.task);
     return;
   }
   // A strand that is free runs a handler at once, inside the poll that came to it: no wake then,
@@ -269,13 +281,14 @@ void op_began_rest(Completion& completion, bool is_aborted) noexcept {
     if (is_strand(op)) note_strand_ready(op);
   }
   if (is_strand(op)) note_strand_wait(op);
-  runtime::poll_start(completion.poll_, runtime, op.task);
+  runtime::poll_start(completion.poll(), runtime, op.task);
 }
 
-void op_ended(Completion& completion) noexcept {
-  t_hooks.top = completion.outer_;
-  t_hooks.after_strand_push = false;
-  if (__builtin_expect(is_plain(completion.op_) && internal::end_plain_poll(completion.poll_), 1)) {
+void op_ended(Completion& completion, std::uint32_t epoch) noexcept {
+  t_state.is_after_strand_push = false;
+  if (__builtin_expect(completion.state_ == Completion::State::kBegunPlain &&
+                           internal::end_plain_poll(completion.poll(), epoch),
+                       1)) {
     return;
   }
   op_ended_rest(completion);
@@ -283,12 +296,12 @@ void op_ended(Completion& completion) noexcept {
 
 void op_ended_rest(Completion& completion) noexcept {
   const Completion::Op& op = completion.op_;
-  if (completion.poll_.state == runtime::Poll::State::kDeferred) {  // it was a handler after all
-    if (!runtime::is_polled(completion.poll_.runtime, op.task.id)) {
+  if (completion.poll().state == runtime::Poll::State::kDeferred) {  // it was a handler after all
+    if (!runtime::is_polled(completion.poll().runtime, op.task.id)) {
       wake_for_poll(op, 0, op.created_ns);
     }
   }
-  const std::uint64_t end_ns = runtime::poll_end(completion.poll_);
+  const std::uint64_t end_ns = runtime::poll_end(completion.poll());
   if (is_strand(op) && is_recording()) {
     g_strands.set(op.object, ObjectNote{end_ns != 0 ? end_ns : runtime::now_ns(), op.task.id,
                                         runtime::current_tid()});
@@ -338,10 +351,10 @@ void descriptor_tried(TrackedOp& op, const char* name, int error) noexcept {
 }
 
 Location::Location(const char* file_, int line_, const char*) noexcept
-    : file(file_), line(line_), outer(t_hooks.location) {
-  t_hooks.location = this;
+    : file(file_), line(line_), outer(t_location) {
+  t_location = this;
 }
 
-Location::~Location() { t_hooks.location = outer; }
+Location::~Location() { t_location = outer; }
 
 }  // namespace dial9::asio::hooks

@@ -4,14 +4,16 @@
 #include <pthread.h>
 
 #include "interpose/wait.h"
+#include "recorder/runtime_state.h"
 
-DIAL9_FIND_AT_LOAD(nullptr, pthread_mutex_lock, int (*)(pthread_mutex_t*))
-DIAL9_FIND_AT_LOAD(nullptr, pthread_mutex_trylock, int (*)(pthread_mutex_t*))
+DIAL9_FIND_AT_LOAD(nullptr, pthread_mutex_lock, int (*)(pthread_mutex_t*) noexcept)
+DIAL9_FIND_AT_LOAD(nullptr, pthread_mutex_trylock, int (*)(pthread_mutex_t*) noexcept)
 
 namespace dial9::interpose {
 namespace {
 
-using Lock = int (*)(pthread_mutex_t*);
+// As a call that throws nothing it can be left to the real function altogether.
+using Lock = int (*)(pthread_mutex_t*) noexcept;
 
 // The thread that holds the mutex as glibc notes it; 0 if it doesn't, or is between two holders.
 std::uint32_t owner_of(const pthread_mutex_t& mutex) noexcept {
@@ -36,7 +38,20 @@ std::uint32_t owner_of(const pthread_mutex_t& mutex) noexcept {
   return result;
 }
 
+// What needs a stack frame: the first call, and one inside a poll.
+[[gnu::noinline]] int lock_with_care(pthread_mutex_t* mutex) noexcept {
+  const Lock real = real_pthread_mutex_lock.get();
+  if (real == nullptr) return ENOSYS;
+  return is_recording() && runtime::is_in_poll() ? lock_in_poll(mutex, real) : real(mutex);
+}
+
 }  // namespace
+
+static int lock(pthread_mutex_t* mutex) noexcept {
+  const Lock real = real_pthread_mutex_lock.known();
+  const bool is_outside = !is_recording() || internal::t_state.poll == nullptr;
+  return real != nullptr && is_outside ? real(mutex) : lock_with_care(mutex);
+}
 
 extern const char locks_anchor;
 const char locks_anchor = 1;
@@ -45,9 +60,5 @@ const char locks_anchor = 1;
 
 extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(
     pthread_mutex_t* mutex) noexcept {
-  const auto function = dial9::interpose::real_pthread_mutex_lock.get();
-  if (function == nullptr) return ENOSYS;
-  if (__builtin_expect(!dial9::is_recording(), 1)) return function(mutex);
-  if (!dial9::runtime::is_in_poll()) return function(mutex);
-  return dial9::interpose::lock_in_poll(mutex, function);
+  return dial9::interpose::lock(mutex);
 }

@@ -27,9 +27,11 @@ class Real {
 
   // Null only in a program without a dynamic linker.
   Function get() noexcept {
-    Function found = found_.load(std::memory_order_relaxed);
+    Function found = known();
     return __builtin_expect(found != nullptr, 1) ? found : find();
   }
+  // Null: not asked for yet.
+  Function known() const noexcept { return found_.load(std::memory_order_relaxed); }
 
  private:
   [[gnu::cold, gnu::noinline]] Function find() noexcept {

@@ -223,6 +223,7 @@ std::uint32_t Arena::take(std::uint32_t tid, std::uint64_t now_ns, LossCause* ca
   }
   __atomic_fetch_add(&holds, 1, __ATOMIC_RELAXED);
   std::memset(&tables(chunk), 0, sizeof(ChunkTables));
+  tables(chunk).symbols[0] = kNoSymbol;
   std::uint8_t* bytes = stream(chunk);
   std::memcpy(bytes, format::kMagic, sizeof format::kMagic);
   bytes[sizeof format::kMagic] = format::kVersion;

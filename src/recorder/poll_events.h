@@ -14,6 +14,7 @@
 
 #include "dial9/internal/runtime_events.h"
 #include "dial9/runtime.h"
+#include "recorder/runtime_state.h"
 
 namespace dial9::internal {
 
@@ -32,6 +33,7 @@ extern constinit runtime::Place g_no_place;
                                                        std::uint64_t when_ns) noexcept;
 
 // Marks the thread as inside a record call. False: the short way isn't open, nothing is marked.
+// `epoch` may be 0: a thread whose own is 0 has no poll_events_end.
 [[gnu::always_inline]] inline bool begin_poll_event(ThreadBuffer& buffer,
                                                     std::uint32_t epoch) noexcept {
   if (__builtin_expect(buffer.ready_epoch != epoch, 0)) return false;
@@ -57,56 +59,82 @@ inline void leave_poll_event(ThreadBuffer& buffer, std::uint32_t epoch) noexcept
   leave_poll_event(buffer, epoch);
 }
 
-// Ids are dense from 1: few bytes.
-inline std::uint8_t* put_task_id(std::uint8_t* at, runtime::TaskId id) noexcept {
-  while (__builtin_expect(id >= 0x80, 0)) {
-    *at++ = static_cast<std::uint8_t>(id | 0x80);
-    id >>= 7;
-  }
-  *at = static_cast<std::uint8_t>(id);
-  return at + 1;
+// Ids are dense from 1: those below this are made at once, in at most four bytes.
+inline constexpr runtime::TaskId kShortTasks = runtime::TaskId{1} << 28;
+struct ShortVarint {
+  std::uint32_t bytes;
+  std::uint32_t size;
+};
+[[gnu::always_inline]] inline ShortVarint short_varint(runtime::TaskId id) noexcept {
+  const auto low = static_cast<std::uint32_t>(id);
+  if (id < 0x80) return {low, 1};
+  const std::uint32_t two = (low & 0x7F) | (low << 1 & 0x7F00) | 0x80;
+  if (id < 0x4000) return {two, 2};
+  const std::uint32_t three = two | (low << 2 & 0x7F'0000) | 0x8000;
+  if (__builtin_expect(id < 0x20'0000, 1)) return {three, 3};
+  return {three | (low << 3 & 0x7F00'0000) | 0x80'0000, 4};
 }
-
-// A worker's id and an empty local queue fit into the word of the head.
-inline constexpr std::uint32_t kShortWorkers = 0x80;
+[[gnu::always_inline]] inline std::uint8_t* put_short_id(std::uint8_t* at,
+                                                         runtime::TaskId id) noexcept {
+  const ShortVarint encoded = short_varint(id);
+  put_raw(at, encoded.bytes);
+  return at + encoded.size;
+}
 
 // begin_poll_event() for a poll's start: the chunk must know its place.
 [[gnu::always_inline]] inline bool begin_poll_start(ThreadBuffer& buffer, std::uint32_t epoch,
                                                     const runtime::Place& place) noexcept {
   if (__builtin_expect(!begin_poll_event(buffer, epoch), 0)) return false;
   const std::uint32_t id = __atomic_load_n(&place.id, __ATOMIC_RELAXED);
-  if (__builtin_expect(id != 0 && buffer.tables->symbols[id % kSymbolSlots] == id, 1)) return true;
+  if (__builtin_expect(buffer.tables->symbols[id % kSymbolSlots] == id, 1)) return true;
   leave_poll_event(buffer, epoch);
   return false;
 }
 
-// The second halves, after a begin. `worker` is below kShortWorkers. Return the stamp.
+// The second halves, after a begin. `worker` is below kShortWorkers, so that it and an empty local
+// queue fit into the word of the head; tasks are below kShortTasks. Return the stamp. What is taken
+// by reference is read after the clock, so that it needs no register meanwhile.
 [[gnu::always_inline]] inline std::uint64_t finish_poll_start(
-    ThreadBuffer& buffer, std::uint32_t epoch, std::uint32_t worker, runtime::TaskId task,
-    const runtime::Place& place) noexcept {
+    ThreadBuffer& buffer, std::uint32_t epoch, const std::uint32_t& worker,
+    const runtime::TaskId& task, runtime::Place* const& place) noexcept {
   const std::uint64_t ns = line_at(buffer.clock, read_ticks());
   std::uint8_t* at =
       put_event_head(buffer, buffer.cursor, kFixedTypeId<PollStartEvent>, ns, worker);
-  at = put_raw(put_task_id(at + 2, task), __atomic_load_n(&place.id, __ATOMIC_RELAXED));
+  at = put_raw(put_short_id(at + 2, task), __atomic_load_n(&place->id, __ATOMIC_RELAXED));
   finish_poll_event(buffer, epoch, at, ns);
   return ns;
 }
 [[gnu::always_inline]] inline std::uint64_t finish_poll_end(ThreadBuffer& buffer,
                                                             std::uint32_t epoch,
-                                                            std::uint32_t worker) noexcept {
+                                                            const std::uint32_t& worker) noexcept {
   const std::uint64_t ns = line_at(buffer.clock, read_ticks());
   std::uint8_t* at = put_event_head(buffer, buffer.cursor, kFixedTypeId<PollEndEvent>, ns, worker);
   finish_poll_event(buffer, epoch, at + 1, ns);
   return ns;
 }
-[[gnu::always_inline]] inline std::uint64_t finish_wake(ThreadBuffer& buffer, std::uint32_t epoch,
-                                                        runtime::TaskId waker,
-                                                        runtime::TaskId woken,
-                                                        std::uint64_t when_ns) noexcept {
-  const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(buffer.clock, read_ticks());
+[[gnu::always_inline]] inline void finish_wake(ThreadBuffer& buffer, std::uint32_t epoch,
+                                               const runtime::TaskId& waker,
+                                               const runtime::TaskId& woken,
+                                               std::uint64_t ns) noexcept {
   std::uint8_t* at = put_event_head(buffer, buffer.cursor, kFixedTypeId<WakeEventEvent>, ns, 0);
-  at = put_task_id(put_task_id(at, waker), woken);
+  at = put_short_id(put_short_id(at, waker), woken);
   *at = static_cast<std::uint8_t>(runtime::kUnknownWorker);  // any may take it
+  finish_poll_event(buffer, epoch, at + 1, ns);
+}
+
+// A task that queues work of its own in its poll: at the thread's last stamp plus 1 ns.
+[[gnu::always_inline]] inline std::uint64_t finish_own_wake(ThreadBuffer& buffer,
+                                                            std::uint32_t epoch,
+                                                            runtime::TaskId id) noexcept {
+  const std::uint64_t ns = buffer.base_ns + 1;
+  const ShortVarint task = short_varint(id);
+  std::uint8_t* at = buffer.cursor;
+  put_raw(at, std::uint32_t{0x02} | kFixedTypeId<WakeEventEvent> << 8 | std::uint32_t{1} << 24);
+  put_raw(at + 4, std::uint64_t{task.bytes} << 16);
+  at += kEventHeadBytes + task.size;
+  put_raw(at, task.bytes);
+  at += task.size;
+  *at = static_cast<std::uint8_t>(runtime::kUnknownWorker);
   finish_poll_event(buffer, epoch, at + 1, ns);
   return ns;
 }
@@ -114,8 +142,10 @@ inline constexpr std::uint32_t kShortWorkers = 0x80;
 // The whole events. `epoch` is recording_epoch(), which may be 0. Now.
 inline std::uint64_t write_poll_start(std::uint32_t epoch, std::uint32_t worker,
                                       runtime::TaskId task, runtime::Place& place) noexcept {
-  if (__builtin_expect(worker < kShortWorkers && begin_poll_start(t_buffer, epoch, place), 1)) {
-    return finish_poll_start(t_buffer, epoch, worker, task, place);
+  if (__builtin_expect(
+          worker < kShortWorkers && task < kShortTasks && begin_poll_start(t_buffer, epoch, place),
+          1)) {
+    return finish_poll_start(t_buffer, epoch, worker, task, &place);
   }
   return record_poll_start(worker, task, place, 0);
 }
@@ -128,10 +158,13 @@ inline std::uint64_t write_poll_end(std::uint32_t epoch, std::uint32_t worker) n
 // `when_ns` 0: now.
 inline std::uint64_t write_wake(std::uint32_t epoch, runtime::TaskId waker, runtime::TaskId woken,
                                 std::uint64_t when_ns) noexcept {
-  if (__builtin_expect(begin_poll_event(t_buffer, epoch), 1)) {
-    return finish_wake(t_buffer, epoch, waker, woken, when_ns);
+  const bool is_short = waker < kShortTasks && woken < kShortTasks;
+  if (__builtin_expect(!is_short || !begin_poll_event(t_buffer, epoch), 0)) {
+    return record_wake(waker, woken, when_ns);
   }
-  return record_wake(waker, woken, when_ns);
+  const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(t_buffer.clock, read_ticks());
+  finish_wake(t_buffer, epoch, waker, woken, ns);
+  return ns;
 }
 
 }  // namespace dial9::internal

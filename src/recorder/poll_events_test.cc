@@ -14,7 +14,17 @@ namespace dial9::internal {
 namespace {
 
 constinit runtime::Place g_place{"a place"};
-constexpr std::uint64_t kIds[] = {0, 1, 127, 128, 16'383, 16'384, 1 << 21, std::uint64_t{1} << 62};
+constexpr std::uint64_t kIds[] = {0,
+                                  1,
+                                  127,
+                                  128,
+                                  16'383,
+                                  16'384,
+                                  (1 << 21) - 1,
+                                  1 << 21,
+                                  kShortTasks - 1,
+                                  kShortTasks,
+                                  std::uint64_t{1} << 62};
 
 // What the call appends to the thread's chunk; the stamp's three bytes are left out.
 std::vector<std::uint8_t> written_by(const std::function<void()>& call) {
@@ -50,6 +60,20 @@ TEST(PollEvents, HaveTheBytesOfTheGeneralWay) {
               written_by([&] { record_wake(id, 300, 0); }));
     EXPECT_EQ(written_by([&] { write_wake(epoch, 5, id, t_buffer.base_ns + 1); }),
               written_by([&] { record_wake(5, id, t_buffer.base_ns + 1); }));
+  }
+}
+
+TEST(PollEvents, OfATaskThatWakesItselfHaveTheBytesOfTheGeneralWay) {
+  SteppedRecorder recorder;
+  warm_up();
+  if (IsSkipped()) return;
+  for (const std::uint64_t id : kIds) {
+    if (id >= kShortTasks) continue;
+    EXPECT_EQ(written_by([&] {
+                ASSERT_TRUE(begin_poll_event(t_buffer, recording_epoch()));
+                finish_own_wake(t_buffer, recording_epoch(), id);
+              }),
+              written_by([&] { record_wake(id, id, t_buffer.base_ns + 1); }));
   }
 }
 

@@ -13,7 +13,7 @@
 namespace dial9::internal {
 
 // Ever: a task had an open span. Programs without spans stop here.
-extern constinit bool g_has_task_spans;
+extern constinit bool g_has_task_spans __attribute__((visibility("hidden")));
 
 [[gnu::always_inline]] inline void enter_poll(ThreadState& t, runtime::Poll& poll,
                                               runtime::RuntimeId runtime,
@@ -21,8 +21,8 @@ extern constinit bool g_has_task_spans;
   poll.task = task;
   poll.before = t_task;
   poll.outer = t.poll;
-  poll.runtime = runtime;
   poll.spans = nullptr;
+  poll.runtime = runtime;
   t_task = task;
   t.poll = &poll;
 }
@@ -56,39 +56,42 @@ inline std::uint64_t wake_stamp(runtime::TaskId task, std::uint64_t ready_ns) no
 }
 
 // queue_popped() and poll_start() in the ordinary case: recording, outside polls, on a thread whose
-// last work was for the same runtime. False: nothing is done. Calls nothing before its end, so that
-// a hook that leaves the rest to a tail call saves no register.
-[[gnu::always_inline]] inline bool start_popped_poll(runtime::Poll& poll,
-                                                     runtime::RuntimeId runtime,
-                                                     const runtime::TaskRef& task) noexcept {
+// last work was for the same runtime. `epoch` is recording_epoch(). False: nothing is done. Calls
+// nothing before its end and needs few registers: a hook that leaves the rest to a tail call saves
+// none on the stack.
+[[gnu::always_inline]] inline bool start_plain_poll(runtime::Poll& poll, std::uint32_t epoch,
+                                                    runtime::RuntimeId runtime,
+                                                    const runtime::TaskRef& task) noexcept {
   ThreadState& t = t_state;
   ThreadBuffer& buffer = t_buffer;
-  Binding* binding = t.binding;
-  const std::uint32_t epoch = recording_epoch();
-  if (__builtin_expect(epoch == 0 || t.poll != nullptr || t.is_parked || binding == nullptr ||
-                           binding->runtime != runtime || binding->worker >= kShortWorkers ||
-                           task.place == nullptr || !begin_poll_start(buffer, epoch, *task.place),
+  if (__builtin_expect(t.poll != nullptr || t.plain_runtime != runtime || task.id >= kShortTasks ||
+                           task.place == nullptr,
                        0)) {
     return false;
   }
-  const std::uint64_t stamp =
-      finish_poll_start(buffer, epoch, binding->worker, task.id, *task.place);
-  count_up(binding->counters.popped);
-  enter_poll(t, poll, runtime, task);
-  poll.worker = binding->worker;
-  poll.state = runtime::Poll::State::kOpen;
+  if (__builtin_expect(!begin_poll_start(buffer, epoch, *task.place), 0)) return false;
+  const std::uint64_t stamp = finish_poll_start(buffer, epoch, t.plain_worker, task.id, task.place);
+  count_up(t.binding->counters.popped);
+  poll.task = task;
+  poll.before = t_task;
+  poll.outer = nullptr;
+  poll.spans = nullptr;
   poll.start_ns = stamp;
+  poll.runtime = t.plain_runtime;
+  poll.worker = t.plain_worker;
+  poll.state = runtime::Poll::State::kOpen;
+  t_task = task;
+  t.poll = &poll;
   poll_started(poll, stamp);
   return true;
 }
 
-// poll_end() in the ordinary case: an open poll with none around. False: nothing is done.
-[[gnu::always_inline]] inline bool end_plain_poll(runtime::Poll& poll) noexcept {
+// poll_end() of a poll that start_plain_poll() began, in the ordinary case. False: nothing is done.
+[[gnu::always_inline]] inline bool end_plain_poll(runtime::Poll& poll,
+                                                  std::uint32_t epoch) noexcept {
   ThreadBuffer& buffer = t_buffer;
-  const std::uint32_t epoch = recording_epoch();
-  if (__builtin_expect(poll.state != runtime::Poll::State::kOpen || poll.outer != nullptr ||
-                           poll.worker >= kShortWorkers || !begin_poll_event(buffer, epoch),
-                       0)) {
+  if (__builtin_expect(
+          poll.state != runtime::Poll::State::kOpen || !begin_poll_event(buffer, epoch), 0)) {
     return false;
   }
   const std::uint64_t stamp = finish_poll_end(buffer, epoch, poll.worker);
@@ -102,30 +105,43 @@ inline runtime::TaskId polled_task() noexcept {
   return t_state.poll == nullptr ? 0 : t_state.poll->task.id;
 }
 
+inline bool is_own_poll(const runtime::Poll* poll, runtime::TaskId task) noexcept {
+  return poll != nullptr && poll->task.id == task && poll->state == runtime::Poll::State::kOpen;
+}
+
 // When work that the thread queues now is ready: 0, which is now; but the next poll of the task
 // whose poll it is in counts from the end of that one, so the last stamp does.
 inline std::uint64_t queued_ns(const runtime::Poll* poll, runtime::TaskId woken) noexcept {
-  if (poll == nullptr || poll->task.id != woken || poll->state != runtime::Poll::State::kOpen ||
-      poll->start_ns == 0) {  // 0: its start wasn't recorded
-    return 0;
-  }
+  if (!is_own_poll(poll, woken) || poll->start_ns == 0) return 0;  // 0: its start wasn't recorded
   return (t_buffer.base_ns > poll->start_ns ? t_buffer.base_ns : poll->start_ns) + 1;
 }
 
-// work_queued() in the ordinary case; returns its stamp. 0: nothing is done.
-[[gnu::always_inline]] inline std::uint64_t try_queue_work(runtime::RuntimeId runtime,
-                                                           runtime::TaskId woken) noexcept {
-  const ThreadState& t = t_state;
+// work_queued() in the ordinary cases, for the runtime of t_state.counting, which isn't null; the
+// counter is left to the caller. `epoch` is recording_epoch(). `stamp` is set if true; false:
+// nothing is done. Tasks are below kShortTasks.
+//
+// In an open poll of the task itself.
+[[gnu::always_inline]] inline bool try_queue_own_work(std::uint32_t epoch,
+                                                      const runtime::Poll& poll,
+                                                      runtime::TaskId task,
+                                                      std::uint64_t& stamp) noexcept {
   ThreadBuffer& buffer = t_buffer;
-  Binding* binding = t.counting;
-  const std::uint32_t epoch = recording_epoch();
-  if (__builtin_expect(
-          binding == nullptr || binding->runtime != runtime || !begin_poll_event(buffer, epoch),
-          0)) {
-    return 0;
-  }
-  count_up(binding->counters.pushed);
-  return finish_wake(buffer, epoch, polled_task(), woken, queued_ns(t.poll, woken));
+  // False too where the poll's start is 0 (not recorded) or above the base: the chunk is new, or
+  // the last stamp was one of the past.
+  const bool is_base_inside = poll.start_ns - 1 < buffer.base_ns;
+  if (__builtin_expect(!is_base_inside || !begin_poll_event(buffer, epoch), 0)) return false;
+  stamp = finish_own_wake(buffer, epoch, task);
+  return true;
+}
+// Wherever.
+inline bool try_queue_work(std::uint32_t epoch, runtime::TaskId waker, runtime::TaskId woken,
+                           std::uint64_t& stamp) noexcept {
+  ThreadBuffer& buffer = t_buffer;
+  if (__builtin_expect(!begin_poll_event(buffer, epoch), 0)) return false;
+  const std::uint64_t queued = queued_ns(t_state.poll, woken);
+  stamp = queued != 0 ? queued : line_at(buffer.clock, read_ticks());
+  finish_wake(buffer, epoch, waker, woken, stamp);
+  return true;
 }
 
 }  // namespace dial9::internal

@@ -101,7 +101,9 @@ void on_thread_exit(void*) noexcept {
   if (record == nullptr) return;
   t.record = nullptr;
   t.binding = t.counting = nullptr;
+  t.counting_context = nullptr;
   t.is_parked = false;
+  note_worker(t);
   sched_close(record->sched_file, record->tid);
   release_thread(*record);
 }
@@ -113,7 +115,9 @@ void after_fork_in_child() noexcept {
   ThreadState& t = t_state;
   t.record = nullptr;
   t.binding = t.counting = nullptr;
+  t.counting_context = nullptr;
   t.is_parked = false;
+  note_worker(t);
   t.tid = 0;
   new (&g_registry.mutex) std::mutex;
   g_registry.threads = nullptr;
@@ -255,7 +259,9 @@ std::uint32_t own_tid() noexcept {
 
 [[gnu::cold]] Binding* counting_binding_cold(ThreadState& t, runtime::RuntimeId id) noexcept {
   Binding* binding = find_or_bind(t, id);
-  if (binding != nullptr) t.counting = binding;
+  if (binding == nullptr) return nullptr;
+  t.counting = binding;
+  t.counting_context = nullptr;
   return binding;
 }
 
@@ -271,6 +277,7 @@ std::uint32_t own_tid() noexcept {
   }
   t.record->worker.store(binding->worker, std::memory_order_relaxed);
   t.binding = binding;
+  note_worker(t);
   return binding;
 }
 

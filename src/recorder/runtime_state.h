@@ -22,6 +22,9 @@
 namespace dial9::internal {
 
 inline constexpr std::uint32_t kNoWorker = ~std::uint32_t{0};
+inline constexpr runtime::RuntimeId kNoRuntime = ~runtime::RuntimeId{0};
+// Workers below this are written in one byte: the short way of the events of polls.
+inline constexpr std::uint32_t kShortWorkers = 0x80;
 inline constexpr std::uint32_t kMaxBindings = 1 << 14;  // with their threads, about 2 MiB at most
 inline constexpr std::size_t kRuntimeNameBytes = 64;
 
@@ -60,6 +63,13 @@ struct ThreadState {
   runtime::Poll* poll = nullptr;  // innermost
   Binding* binding = nullptr;     // last used as a worker
   Binding* counting = nullptr;    // last used for counters
+  // Of `binding`, while its worker id is short and the thread isn't parked (note_worker).
+  runtime::RuntimeId plain_runtime = kNoRuntime;
+  std::uint32_t plain_worker = 0;
+  // The Asio hooks' notes (src/asio/hooks.cc). The context whose work `counting` counts, if the
+  // thread may queue plain work there at sight; null in a new epoch.
+  const void* counting_context = nullptr;
+  bool is_after_strand_push = false;  // a strand got work just now: its turn may be queued next
   // Of the last PollStartEvent of this thread.
   runtime::TaskId last_poll_task = 0;
   std::uint64_t last_poll_start_ns = 0;
@@ -121,6 +131,13 @@ inline Binding* counting_binding(ThreadState& t, runtime::RuntimeId id) noexcept
 inline Binding* worker_binding(ThreadState& t, runtime::RuntimeId id) noexcept {
   if (__builtin_expect(t.binding != nullptr && t.binding->runtime == id, 1)) return t.binding;
   return id == 0 ? nullptr : worker_binding_cold(t, id);
+}
+
+// After each change of `binding` or `is_parked`.
+inline void note_worker(ThreadState& t) noexcept {
+  const bool is_plain = t.binding != nullptr && t.binding->worker < kShortWorkers && !t.is_parked;
+  t.plain_runtime = is_plain ? t.binding->runtime : kNoRuntime;
+  t.plain_worker = is_plain ? t.binding->worker : 0;
 }
 
 // The calling thread's id; one system call a thread.

@@ -50,6 +50,7 @@ bool park() noexcept {
     t.park_wait_ns = reading.wait_ns;
   }
   t.is_parked = true;
+  internal::note_worker(t);
   record(internal::WorkerParkEvent{internal::event_worker(t.binding->worker), 0, t.park_cpu_ns,
                                    t.record->tid});
   return true;
@@ -59,6 +60,7 @@ void unpark() noexcept {
   ThreadState& t = t_state;
   if (!t.is_parked) return;
   t.is_parked = false;
+  internal::note_worker(t);
   if (!is_recording()) return;
   const std::uint64_t stamp = now_ns();
   optional<std::uint64_t> sched_wait_ns;

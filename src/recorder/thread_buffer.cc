@@ -16,6 +16,7 @@
 #include "dial9/internal/write_event.h"
 #include "recorder/arena.h"
 #include "recorder/recording_state.h"
+#include "recorder/runtime_state.h"
 #include "recorder/schema_frames.h"
 #include "recorder/shedding.h"
 
@@ -28,7 +29,12 @@ constinit ForkHook g_fork_hook = nullptr;
 namespace {
 
 // What a thread without a chunk looks into: it knows nothing, so every event takes the cold path.
-constinit ChunkTables g_empty_tables{};
+constexpr ChunkTables empty_tables() {
+  ChunkTables tables{};
+  tables.symbols[0] = kNoSymbol;
+  return tables;
+}
+constinit ChunkTables g_empty_tables = empty_tables();
 
 constinit std::uint32_t g_last_type = kFixedTypeIds;
 constinit std::uint32_t g_last_symbol = 0;
@@ -166,11 +172,10 @@ void adopt_chunk(ThreadBuffer& buffer, Arena& arena, std::uint32_t chunk) noexce
   buffer.arena_serial = arena.serial();
   buffer.control = &arena.control(chunk);
   buffer.tables = &arena.tables(chunk);
-  buffer.begin = arena.stream(chunk);
+  buffer.begin_stream(arena.stream(chunk));
   buffer.end = buffer.begin + kChunkStreamBytes;
   buffer.cursor = buffer.begin + 5;  // behind the stream header
   buffer.base_ns = 0;
-  buffer.event_count = 0;
 }
 
 bool arena_is_unreferenced() noexcept {
@@ -242,6 +247,7 @@ bool thread_enter(ThreadBuffer& buffer, EventType& type, std::uint64_t task) noe
   const std::uint32_t epoch = marked_epoch & ~kSheddingBit;
   if (marked_epoch != epoch && !admits(buffer, type, task)) return false;
   if (epoch != 0 && buffer.ready_epoch == epoch) return true;
+  t_state.counting_context = nullptr;
   const ArenaHold hold(this_tid());
   const Arena* arena = hold.get();
   if (epoch == 0 || arena == nullptr) return false;

@@ -63,11 +63,15 @@ inline std::uint64_t spread_sevens(std::uint64_t v) noexcept {
 // Ids with their top bits set (spans, unknown workers) skip the loop; short numbers are faster
 // with it. Writes up to ten bytes, whatever it uses.
 inline std::uint8_t* put_varint(std::uint8_t* p, std::uint64_t v) noexcept {
+  if (v < 0x80) {
+    *p = static_cast<std::uint8_t>(v);
+    return p + 1;
+  }
   if (__builtin_expect(v >> 56 == 0, 1)) {
-    while (v >= 0x80) {
+    do {
       *p++ = static_cast<std::uint8_t>(v | 0x80);
       v >>= 7;
-    }
+    } while (v >= 0x80);
     *p = static_cast<std::uint8_t>(v);
     return p + 1;
   }

@@ -74,11 +74,14 @@ enum ChunkState : std::uint32_t {
   kChunkClosed = 2,  // nobody writes; the collector drains the rest and frees it
 };
 
+inline constexpr std::uint32_t kNoSymbol = 0xFFFF'FFFF;
+
 // What the open chunk has defined already. Lies in front of the chunk's bytes; cleared at a take.
 struct ChunkTables {
   std::uint64_t schemas[kMaxEventTypes / 64];
-  std::uint32_t
-      symbols[kSymbolSlots];  // direct-mapped by id: a lost entry costs a second definition
+  // Direct-mapped by id: a lost entry costs a second definition. The first isn't 0 in a chunk that
+  // has none, so that id 0 (not given yet) is never found.
+  std::uint32_t symbols[kSymbolSlots];
   struct Text {
     std::uint32_t hash;
     std::uint32_t id;      // 0: empty
@@ -94,10 +97,11 @@ struct ChunkTables {
 // the clock.
 struct ThreadBuffer {
   std::uint32_t ready_epoch;  // == g_epoch: may record; kBusyEpoch: inside a record call
-  std::uint32_t event_count;  // in the open chunk
-  std::uint8_t* cursor;       // null: no chunk
+  std::uint32_t tid;
+  std::uint8_t* cursor;  // null: no chunk
   std::uint8_t* end;
-  std::uint8_t* begin;  // of the chunk's stream
+  // What makes the published word of the cursor: events in the open chunk << 32, less `begin`.
+  std::uint64_t publish_base;
   std::uint64_t base_ns;
   ChunkControl* control;
   ChunkTables* tables;
@@ -105,11 +109,17 @@ struct ThreadBuffer {
   // (src/recorder/poll_events.h); null: the chunk lacks what it needs.
   std::uint8_t* poll_events_end;
   ClockLine clock;
-  std::uint32_t tid;
+  std::uint8_t* begin;         // of the chunk's stream
   std::uint32_t is_exiting;    // has given its chunk back at the thread's end already
   std::uint32_t arena_serial;  // of the chunk's arena
   LossCause last_loss;         // of this thread; kCount: none since the last span_link()
   std::uint64_t read_ns;       // the last time that now_ns() gave out
+
+  // The stream of a chunk that was just taken begins here; nothing is published of it.
+  void begin_stream(std::uint8_t* stream) noexcept {
+    begin = stream;
+    publish_base = 0 - reinterpret_cast<std::uintptr_t>(stream);
+  }
 };
 static_assert(offsetof(ThreadBuffer, clock) == 64);
 
@@ -148,8 +158,8 @@ inline void signal_fence() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 // Makes everything up to the cursor visible to readers, as one more event.
 inline void thread_publish(ThreadBuffer& buffer) noexcept {
-  const std::uint64_t word = std::uint64_t{++buffer.event_count} << 32 |
-                             static_cast<std::uint64_t>(buffer.cursor - buffer.begin);
+  buffer.publish_base += std::uint64_t{1} << 32;
+  const std::uint64_t word = buffer.publish_base + reinterpret_cast<std::uintptr_t>(buffer.cursor);
   __atomic_store_n(&buffer.control->producer.committed, word, __ATOMIC_RELEASE);
 }
 

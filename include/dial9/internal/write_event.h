@@ -32,6 +32,13 @@ struct [[gnu::visibility("hidden")]] EventTypeOf {
   static inline EventType type{E::dial9_name(), E::dial9_fields, kFields, kFixedTypeId<E>};
 };
 
+// 0: none given yet.
+template <class E>
+inline std::uint32_t type_id() noexcept {
+  if constexpr (kFixedTypeId<E> != 0) return kFixedTypeId<E>;
+  return __atomic_load_n(&EventTypeOf<E>::type.id, __ATOMIC_RELAXED);
+}
+
 // The task that an event of the runtime is about, for the decision to shed it; 0: none.
 template <class E>
 constexpr auto event_task(const E& event, int) noexcept
@@ -141,26 +148,30 @@ inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
   buffer.ready_epoch = kBusyEpoch;  // from here on a signal handler's event is `nested`
   signal_fence();
 
-  const EventType& type = EventTypeOf<E>::type;
   MeasureFields<EventTypeOf<E>::kFields> measured(buffer);
-  std::uint64_t ns = 0;
   event.dial9_visit(measured);
-  const std::uint32_t id =
-      kFixedTypeId<E> != 0 ? kFixedTypeId<E> : __atomic_load_n(&type.id, __ATOMIC_RELAXED);
+  std::uint32_t id = type_id<E>();
+  std::uint8_t* at = buffer.cursor;
   // A thread without a chunk has no room and empty tables.
-  const bool is_ready = static_cast<std::size_t>(buffer.end - buffer.cursor) >= measured.need &&
+  const bool is_ready = reinterpret_cast<std::uintptr_t>(at) + measured.need <=
+                            reinterpret_cast<std::uintptr_t>(buffer.end) &&
                         (buffer.tables->schemas[id / 64] >> (id % 64) & 1) != 0 &&
                         measured.all_known;
-  if (__builtin_expect(is_ready, 1) || prepare_event(buffer, event, measured)) {
-    ns = kHasStamp && stamp != 0 ? stamp : now_on(buffer.clock);
-    const std::uint32_t given_id =
-        kFixedTypeId<E> != 0 ? kFixedTypeId<E> : __atomic_load_n(&type.id, __ATOMIC_RELAXED);
-    PutFields put{put_event_head(buffer, buffer.cursor, given_id, ns, 0), measured.ids};
-    event.dial9_visit(put);
-    buffer.base_ns = ns;
-    buffer.cursor = put.at;
-    thread_publish(buffer);
+  if (__builtin_expect(!is_ready, 0)) {
+    if (!prepare_event(buffer, event, measured)) {
+      signal_fence();
+      buffer.ready_epoch = epoch;
+      return 0;
+    }
+    at = buffer.cursor;
+    id = type_id<E>();
   }
+  const std::uint64_t ns = kHasStamp && stamp != 0 ? stamp : now_on(buffer.clock);
+  PutFields put{put_event_head(buffer, at, id, ns, 0), measured.ids};
+  event.dial9_visit(put);
+  buffer.base_ns = ns;
+  buffer.cursor = put.at;
+  thread_publish(buffer);
   signal_fence();
   buffer.ready_epoch = epoch;
   return ns;
