@@ -102,13 +102,8 @@ class span {
 
   void end() noexcept {
     const bool completed = internal::span_unlink(core_);
-    const std::uint32_t epoch = internal::recording_epoch();
-    if (epoch == 0) return;
-    const std::uint64_t ns = internal::thread_now_ns(epoch);
-    using Exit = internal::JoinedEvent<typename Kind::Exit, internal::SpanHead, internal::SpanTimes,
-                                       typename Kind::Late>;
-    internal::record_at(
-        Exit{internal::span_head(core_), internal::span_times(core_, ns, completed), late}, ns);
+    using Exit = internal::ExitEvent<typename Kind::Exit, typename Kind::Late>;
+    record(Exit(core_, completed, late));
   }
 
   internal::SpanCore core_;

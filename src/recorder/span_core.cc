@@ -51,7 +51,7 @@ struct ThreadSpans {
   std::uint64_t next_id;  // without the top bit
   std::uint64_t end_id;
   std::uint64_t wire_id_low;  // of the block's first id
-  std::uint64_t wire_id_high;
+  std::uint16_t wire_id_high;
   const std::uint32_t* exceptions;  // in flight on this thread: the C++ runtime's own count
   std::uint32_t depth;
   std::uint64_t ids[kThreadDepth];  // the innermost last; deeper ones have the 16th as their parent
@@ -200,14 +200,19 @@ Slot* enter_slot(std::uint64_t task, std::uint64_t id, runtime::Poll* poll, std:
 
 Slot* slot_of(const SpanCore& span) { return static_cast<Slot*>(span.slot); }
 
-// This thread's recorded poll of the task, if it is in one.
-runtime::Poll* poll_of(std::uint64_t task) {
+[[gnu::noinline]] runtime::Poll* find_poll_of(std::uint64_t task) {
   runtime::Poll* poll = t_state.poll;
   if (poll == nullptr) return nullptr;
   // A span is opened in it: it is a handler.
   if (poll->state == runtime::Poll::State::kDeferred) runtime::poll_confirm(*poll);
   while (poll != nullptr && poll->state != runtime::Poll::State::kOpen) poll = poll->outer;
   return poll != nullptr && poll->task.id == task ? poll : nullptr;
+}
+
+// This thread's recorded poll of the task, if it is in one.
+runtime::Poll* poll_of(std::uint64_t task) {
+  runtime::Poll* poll = t_state.poll;
+  return __builtin_expect(is_own_poll(poll, task), 1) ? poll : find_poll_of(task);
 }
 
 void begin_counting(runtime::Poll& poll, Slot& slot, std::uint64_t now) {
@@ -234,20 +239,20 @@ EncodedVarint encode(std::uint64_t value) {
   t.end_id = t.next_id + kIdBlock;
   const EncodedVarint first = encode(kTopBit | t.next_id);
   t.wire_id_low = first.low;
-  t.wire_id_high = first.high;
+  t.wire_id_high = static_cast<std::uint16_t>(first.high);
   t.exceptions = &reinterpret_cast<const ExceptionGlobals*>(abi::__cxa_get_globals())->uncaught;
 }
 
 [[gnu::cold, gnu::noinline]] void set_worker(std::uint32_t worker) {
   t_span_worker.wire = encode(worker == runtime::kUnknownWorker ? kUnknownWorkerId : worker);
-  t_span_worker.worker = worker;
+  t_span_worker.known = worker + 1;
 }
 
 void refresh_worker() {
   const Binding* binding = t_state.binding;
   const std::uint32_t worker =
       binding == nullptr ? runtime::kUnknownWorker : event_worker(binding->worker);
-  if (__builtin_expect(t_span_worker.worker != worker || t_span_worker.wire.size == 0, 0)) {
+  if (__builtin_expect(t_span_worker.known != worker + 1, 0)) {
     set_worker(worker);
   }
 }
@@ -257,6 +262,15 @@ void refresh_worker() {
 constinit bool g_has_task_spans = false;
 __thread SpanWorker t_span_worker __attribute__((tls_model("initial-exec"))) = {};
 
+// Returns the innermost open span of the task. False: no slot.
+[[gnu::noinline]] static bool link_in_task(SpanCore& span, std::uint64_t id,
+                                           std::uint64_t* around) noexcept {
+  span.slot = enter_slot(span.task, id, poll_of(span.task), around);
+  if (span.slot != nullptr) return true;
+  count_loss(LossCause::kSpanTable, 2);  // its enter and its exit
+  return false;
+}
+
 bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept {
   ThreadSpans& t = t_spans;
   if (__builtin_expect(t.next_id == t.end_id, 0)) refill(t);
@@ -264,16 +278,11 @@ bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept {
   const std::uint64_t id = kTopBit | t.next_id;
   std::uint64_t around = 0;
   span.task = polled_task();
-  span.slot = nullptr;
   if (span.task == 0) {
     around = t.innermost();
     t.push(id);
-  } else {
-    span.slot = enter_slot(span.task, id, poll_of(span.task), &around);
-    if (span.slot == nullptr) {
-      count_loss(LossCause::kSpanTable, 2);  // its enter and its exit
-      return false;
-    }
+  } else if (!link_in_task(span, id, &around)) {
+    return false;
   }
   span.id = id;
   span.wire_id_low = t.wire_id_low | (t.next_id & 0x7F);
@@ -310,15 +319,7 @@ void span_not_entered(SpanCore& span) noexcept {
   if (cause != LossCause::kCount) count_loss(cause);  // else it was shed, or recording went off
 }
 
-bool span_unlink(SpanCore& span) noexcept {
-  refresh_worker();
-  ThreadSpans& t = t_spans;
-  if (__builtin_expect(t.exceptions == nullptr, 0)) refill(t);  // begun on another thread
-  const bool is_unwinding = *t.exceptions > span.exceptions;
-  if (span.task == 0) {
-    t.remove(span.id);
-    return !is_unwinding;
-  }
+[[gnu::noinline]] static bool unlink_in_task(SpanCore& span, bool is_unwinding) noexcept {
   Slot& slot = *slot_of(span);
   runtime::Poll* poll = poll_of(span.task);
   if (poll != nullptr && poll->spans != &slot) poll = nullptr;
@@ -330,6 +331,20 @@ bool span_unlink(SpanCore& span) noexcept {
   if (!leave_slot(slot) && poll != nullptr) poll->spans = nullptr;
   span.slot = nullptr;
   return polled_task() == span.task && !is_unwinding;
+}
+
+bool span_unlink(SpanCore& span) noexcept {
+  refresh_worker();
+  ThreadSpans& t = t_spans;
+  if (__builtin_expect(t.exceptions == nullptr, 0)) refill(t);  // begun on another thread
+  const bool is_unwinding = *t.exceptions > span.exceptions;
+  if (span.task != 0) return unlink_in_task(span, is_unwinding);
+  if (__builtin_expect(t.innermost() == span.id, 1)) {
+    --t.depth;
+  } else {
+    t.remove(span.id);
+  }
+  return !is_unwinding;
 }
 
 std::uint64_t span_current() noexcept {

@@ -28,14 +28,7 @@ struct EncodedVarint {
   std::uint64_t high;
   std::size_t size;
 };
-template <>
-struct FieldTraits<EncodedVarint, false> : FixedField<kWireVarint, 16> {
-  static std::uint8_t* put(std::uint8_t* p, const EncodedVarint& v, std::uint32_t) noexcept {
-    put_raw(put_raw(p, v.low), v.high);
-    return p + v.size;
-  }
-};
-inline constexpr std::size_t kSpanIdBytes = 10;  // on the wire: the top bit of an id is set
+inline constexpr std::size_t kSpanIdBytes = 8 + 2;  // on the wire: the top bit of an id is set
 
 // One open span; lies in the span object. Touched by the calls below only, by the code that owns
 // it.
@@ -46,8 +39,8 @@ struct SpanCore {
   std::uint64_t task;       // 0: belongs to the thread, and what follows its entry isn't set
   void* slot;               // the task's, while it is open
   std::uint64_t wire_id_low;
-  std::uint64_t wire_id_high;
   std::uint32_t exceptions;  // in flight at its begin
+  std::uint16_t wire_id_high;
   // From span_entered() on:
   std::uint64_t entered_ns;
   std::uint64_t active_before_ns;  // the slot's sums as it began
@@ -62,13 +55,32 @@ struct SpanCore {
 // bring it up to date.
 struct SpanWorker {
   EncodedVarint wire;
-  std::uint32_t worker;
+  std::uint32_t known;  // the worker that `wire` is, plus 1; 0: none yet
 };
 extern __thread SpanWorker t_span_worker __attribute__((tls_model("initial-exec")));
 
-// The fields that both events of a span begin with.
+// The fields that both events of a span begin with, read where they lie: a copy of the id in pieces
+// that are wider than those it was written in would wait for them.
+struct WorkerField {};
+struct SpanIdField {
+  const SpanCore* span;
+};
+template <>
+struct FieldTraits<WorkerField, false> : FixedField<kWireVarint, 16> {
+  static std::uint8_t* put(std::uint8_t* p, const WorkerField&, std::uint32_t) noexcept {
+    const EncodedVarint& wire = t_span_worker.wire;
+    put_raw(put_raw(p, wire.low), wire.high);
+    return p + wire.size;
+  }
+};
+template <>
+struct FieldTraits<SpanIdField, false> : FixedField<kWireVarint, kSpanIdBytes> {
+  static std::uint8_t* put(std::uint8_t* p, const SpanIdField& v, std::uint32_t) noexcept {
+    return put_raw(put_raw(p, v.span->wire_id_low), v.span->wire_id_high);
+  }
+};
 struct SpanHead {
-  DIAL9_PP_MEMBERS(SpanHead, (EncodedVarint, worker_id), (EncodedVarint, span_id),
+  DIAL9_PP_MEMBERS(SpanHead, (WorkerField, worker_id), (SpanIdField, span_id),
                    (::dial9::optional<std::uint64_t>, parent_span_id))
 };
 struct SpanName {
@@ -97,7 +109,7 @@ constexpr auto join_fields() {
 template <class Name, class A, class B, class C>
 struct JoinedEvent {
   A a;
-  B b;
+  mutable B b;
   const C& c;
 
   static constexpr auto kList = join_fields<A, B, C>();
@@ -141,10 +153,22 @@ inline SpanTimes span_times(const SpanCore& span, std::uint64_t now_ns, bool com
 }
 // After span_link() or span_unlink() on this thread.
 inline SpanHead span_head(const SpanCore& span) noexcept {
-  SpanHead head{t_span_worker.wire, {span.wire_id_low, span.wire_id_high, kSpanIdBytes}, {}};
+  SpanHead head{{}, {&span}, {}};
   if (span.parent_id != 0) head.parent_span_id = span.parent_id;
   return head;
 }
+// The exit event: its times run up to its own stamp.
+template <class Name, class Late>
+struct ExitEvent : JoinedEvent<Name, SpanHead, SpanTimes, Late> {
+  const SpanCore& span;
+  bool completed;
+
+  ExitEvent(const SpanCore& of, bool is_completed, const Late& late) noexcept
+      : JoinedEvent<Name, SpanHead, SpanTimes, Late>{span_head(of), {}, late},
+        span(of),
+        completed(is_completed) {}
+  void dial9_stamp(std::uint64_t ns) const noexcept { this->b = span_times(span, ns, completed); }
+};
 // The innermost open span of the running task, or of the thread outside tasks; 0: none.
 std::uint64_t span_current() noexcept;
 // The same for a signal handler on this thread: of the task, or (0) of the thread outside tasks.

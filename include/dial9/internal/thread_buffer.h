@@ -168,18 +168,5 @@ inline void thread_publish(ThreadBuffer& buffer) noexcept {
 
 // CLOCK_MONOTONIC ns by the recorder's clock, on any thread, recording or not.
 std::uint64_t now_ns() noexcept;
-// The same without a call on a thread that has recorded in this epoch (recording_epoch(), not 0);
-// another's line may be long out of date. For a stamp that is recorded at once. Not from signal
-// handlers. One that records meanwhile may give the thread a new line: then it is read again.
-inline std::uint64_t thread_now_ns(std::uint32_t epoch) noexcept {
-  for (;;) {
-    const ClockLine line = t_buffer.clock;
-    if (__builtin_expect(t_buffer.ready_epoch != epoch || line.mult == 0, 0)) return now_ns();
-    signal_fence();
-    const std::uint64_t ns = line_at(line, read_ticks());
-    signal_fence();
-    if (__builtin_expect(t_buffer.clock.ns_base == line.ns_base, 1)) return ns;
-  }
-}
 
 }  // namespace dial9::internal

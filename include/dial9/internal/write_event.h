@@ -57,20 +57,20 @@ constexpr std::uint64_t event_task(const E&, ...) noexcept {
 // First pass: the bytes that the event needs at most, and the pool ids that the chunk knows.
 template <std::size_t Fields>
 struct MeasureFields {
-  ThreadBuffer& buffer;
+  ThreadBuffer* buffer;
   std::size_t need = kEventHeadBytes + kResetBytes + 8;  // 8: the head is stored as one word
   std::size_t index = 0;
   bool all_known = true;
   std::uint32_t ids[Fields + 1];
 
-  explicit MeasureFields(ThreadBuffer& b) : buffer(b) {}
+  explicit MeasureFields(ThreadBuffer& b) : buffer(&b) {}
 
   template <class T>
   void operator()(const T& value) noexcept {
     using Traits = FieldTraits<T>;
     need += Traits::kMaxBytes + Traits::extra(value);
     if constexpr (Traits::kIsPooled) {
-      const std::uint32_t id = pool_find(buffer, value);
+      const std::uint32_t id = pool_find(*buffer, value);
       all_known &= id != 0;
       ids[index] = id;
     }
@@ -111,15 +111,21 @@ struct PutFields {
   }
 };
 
+// Cold: makes room and defines what the chunk lacks. By value: what the hot path measured needs no
+// address, and lives in registers. `all_known` false: dropped.
 template <class E, std::size_t Fields>
-[[gnu::cold, gnu::noinline]] bool prepare_event(ThreadBuffer& buffer, const E& event,
-                                                MeasureFields<Fields>& measured) noexcept {
+[[gnu::cold, gnu::noinline]] MeasureFields<Fields> prepare_event(ThreadBuffer& buffer,
+                                                                 const E& event) noexcept {
+  MeasureFields<Fields> measured(buffer);
+  event.dial9_visit(measured);
   MeasureDefinitions definitions;
   event.dial9_visit(definitions);
-  if (!thread_reserve(buffer, EventTypeOf<E>::type, measured.need + definitions.need)) return false;
+  measured.all_known =
+      thread_reserve(buffer, EventTypeOf<E>::type, measured.need + definitions.need);
+  if (!measured.all_known) return measured;
   DefineFields define{buffer, measured.ids};
   event.dial9_visit(define);
-  return true;
+  return measured;
 }
 
 // Writes an event's head at `at`, behind a reset frame where the stamp needs one, and the two bytes
@@ -135,6 +141,15 @@ inline std::uint8_t* put_event_head(ThreadBuffer& buffer, std::uint8_t* at, std:
   put_raw(at, std::uint64_t{0x02} | std::uint64_t{type_id} << 8 | delta << 24 | next << 48);
   return at + kEventHeadBytes;
 }
+
+// An event may hold what depends on its stamp, and is told it before it is written.
+template <class E>
+constexpr auto stamp_event(const E& event, std::uint64_t ns, int) noexcept
+    -> decltype(event.dial9_stamp(ns)) {
+  event.dial9_stamp(ns);
+}
+template <class E>
+constexpr void stamp_event(const E&, std::uint64_t, long) noexcept {}
 
 // Returns the stamp, 0 if dropped. `epoch` is not 0.
 template <bool kHasStamp, class E>
@@ -158,7 +173,8 @@ inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
                         (buffer.tables->schemas[id / 64] >> (id % 64) & 1) != 0 &&
                         measured.all_known;
   if (__builtin_expect(!is_ready, 0)) {
-    if (!prepare_event(buffer, event, measured)) {
+    measured = prepare_event<E, EventTypeOf<E>::kFields>(buffer, event);
+    if (!measured.all_known) {
       signal_fence();
       buffer.ready_epoch = epoch;
       return 0;
@@ -167,6 +183,7 @@ inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
     id = type_id<E>();
   }
   const std::uint64_t ns = kHasStamp && stamp != 0 ? stamp : now_on(buffer.clock);
+  stamp_event(event, ns, 0);
   PutFields put{put_event_head(buffer, at, id, ns, 0), measured.ids};
   event.dial9_visit(put);
   buffer.base_ns = ns;
