@@ -323,7 +323,7 @@ TEST(Recorder, IsSilentInTheChildOfAForkAndLetsItStartItsOwn) {
     record(Seen{2});
     if (is_recording() || recorder.is_running() || recorder.status().is_recording) ::_exit(1);
     recorder.stop();
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
     ::_exit(0);  // TSan can't start threads after a fork
 #endif
     auto [own, started] = Recorder::start(RecorderOptions::memory(4 << 20));

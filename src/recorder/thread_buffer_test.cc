@@ -287,7 +287,7 @@ TEST(ThreadBuffer, WorksInDestructorsOfThreadLocalsAndKeys) {
 }
 
 TEST(ThreadBuffer, SurvivesCancellation) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(DIAL9_SANITIZED_ADDRESS)
   GTEST_SKIP() << "ASan takes the frames that a cancelled thread left for live ones";
 #endif
   SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);

@@ -124,7 +124,7 @@ bool is_installed_with(const char* value) {
 }
 
 TEST_F(FromEnvironment, HandlesCrashesOnlyIfAskedTo) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "TSan can't start threads after a fork";
 #endif
   EXPECT_FALSE(is_installed_with(nullptr));

@@ -126,7 +126,7 @@ TEST_F(Crash, WithAFullArenaUsesTheChunkSetAside) {
 }
 
 TEST_F(Crash, OfTheHandlerItselfEndsByTheFirstSignal) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "ThreadSanitizer calls handlers itself: a fault in one ends in its own";
 #endif
   const Ended ended = crash([] {
@@ -141,7 +141,7 @@ TEST_F(Crash, OfTheHandlerItselfEndsByTheFirstSignal) {
 }
 
 TEST_F(Crash, OfTheHandlerItselfBySameSignalStillGivesTheHostItsTurn) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "ThreadSanitizer calls handlers itself: a fault in one ends in its own";
 #endif
   const Ended ended = run_child(

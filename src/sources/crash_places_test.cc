@@ -30,7 +30,7 @@ DIAL9_EVENT(Reached, (std::uint64_t, number));
 class CrashPlaces : public ::testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(DIAL9_SANITIZED_ADDRESS)
     GTEST_SKIP() << "ASan's frames are far larger than the stacks of these tests";
 #endif
   }
@@ -141,7 +141,7 @@ std::size_t mappings() {
 }
 
 TEST_F(CrashPlaces, SignalStacksGoWithTheirThreads) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "ThreadSanitizer keeps mappings of its own for threads that are gone";
 #endif
   const auto use = [] { std::thread([] { ASSERT_TRUE(add_crash_stack().ok()); }).join(); };

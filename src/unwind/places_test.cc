@@ -225,8 +225,7 @@ TEST_F(Places, AStackThatAThreadBroughtAlongIsKnown) {
   pthread_t thread;
   static StackRange range;
   ASSERT_EQ(pthread_create(&thread, &attributes, [](void*) -> void* {
-    char here = 0;
-    range = own_stack(std::bit_cast<std::uint64_t>(&here));
+    range = own_stack(std::bit_cast<std::uint64_t>(__builtin_frame_address(0)));
     return nullptr;
   }, nullptr), 0);
   pthread_join(thread, nullptr);

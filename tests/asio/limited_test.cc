@@ -99,6 +99,9 @@ TEST(AsioLimited, WorkThatIsDestroyedUnrunLeavesTheQueue) {
 }
 
 TEST(AsioLimited, RunShowsTheThreadAsAWorker) {
+  if (!asio::hooks::has_interposer()) {
+    GTEST_SKIP() << "without tracking only the interposer sees waits: this build leaves it out";
+  }
   Trace trace;
   {
     Recording recording;

@@ -6,12 +6,18 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fault_names.h"
 #include "service_run.h"
+
+namespace checkout {
+// How ctest shows the parameter: else by its bytes.
+static void PrintTo(const FaultInfo& info, std::ostream* out) { *out << info.name; }
+}  // namespace checkout
 
 namespace dial9::testing {
 namespace {

@@ -107,11 +107,16 @@ void ServiceRun::start(const std::vector<std::string>& arguments,
 }
 
 nlohmann::json ServiceRun::load(const LoadOptions& options) {
+#ifdef DIAL9_SANITIZED
+  constexpr unsigned kSlowdown = 20;  // of a service in which every access is checked
+#else
+  constexpr unsigned kSlowdown = 1;
+#endif
   const Finished finished = run_program(
       {DIAL9_CHECKOUT_LOAD, "--json", "--port", std::to_string(port_), "--rate",
        std::to_string(options.rate_hz), "--duration", std::to_string(options.duration_s),
        "--connections", std::to_string(options.connections), "--timeout-ms",
-       std::to_string(options.timeout_ms)},
+       std::to_string(options.timeout_ms * kSlowdown)},
       path("stderr.txt"));
   auto report = nlohmann::json::parse(finished.output, nullptr, false);
   EXPECT_TRUE(report.is_object()) << finished.status.text() << '\n' << log();

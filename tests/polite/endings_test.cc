@@ -55,7 +55,7 @@ Ended end_by(const std::function<void()>& end) {
 class Endings : public ::testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
     GTEST_SKIP() << "TSan can't start threads after a fork";
 #endif
   }

@@ -43,7 +43,7 @@ std::size_t descriptors_under(const std::string& path) {
 }
 
 TEST(Fork, LetsAPreforkServersWorkersRecordToRunsOfTheirOwn) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "TSan can't start threads after a fork";
 #endif
   const TempDir dir;
@@ -176,7 +176,7 @@ TEST(Exec, GivesAChildNoDescriptorAndNoSignalMask) {
 }
 
 TEST(Exec, OfTheRecordingProcessItselfLeaksNothingAndFreesItsRun) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "TSan can't start threads after a fork";
 #endif
   const TempDir dir;

@@ -127,7 +127,7 @@ TEST(Quiet, NeverInterruptsACallThatWaits) {
 std::atomic<int> g_signal{0};
 
 TEST(Quiet, SendsTheHostNoSignal) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "TSan can't start threads after a fork";
 #endif
   const pid_t child = ::fork();

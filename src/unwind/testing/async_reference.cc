@@ -178,10 +178,8 @@ Comparison sample_while(std::uint32_t samples, const std::function<void()>& work
 }
 
 bool signals_are_asynchronous() {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
   return false;
-#elif defined(__has_feature)
-  return !__has_feature(thread_sanitizer);
 #else
   return true;
 #endif
