@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recorder/drainer.h"
 
+#include <algorithm>
+
 #include "format/wire.h"
 
 namespace dial9::internal {
@@ -15,6 +17,7 @@ std::uint32_t count_of(std::uint64_t word) { return static_cast<std::uint32_t>(w
 Drainer::Drainer(Arena& arena, SegmentWriter& writer)
     : arena_(arena), writer_(writer), chunks_(arena.chunk_count()) {
   staged_.reserve(arena.chunk_count());
+  in_use_.reserve(arena.chunk_count());
   writer_.set_on_settled([this] { on_settled(); });
 }
 
@@ -71,9 +74,24 @@ void Drainer::drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_
   staged_.push_back(index);
 }
 
+// The chunks in use, those of a thread in the order in which it filled them. Whoever sees a
+// thread's chunk here finds the one before closed, since their states and lengths are read only
+// after this.
+void Drainer::list_chunks() {
+  in_use_.clear();
+  for (std::uint32_t i = 0; i < arena_.chunk_count(); ++i) {
+    const ChunkProducerLine& line = arena_.control(i).producer;
+    if (__atomic_load_n(&line.state, __ATOMIC_ACQUIRE) != kChunkFree) {
+      in_use_.push_back({line.opened_ns, i});
+    }
+  }
+  std::sort(in_use_.begin(), in_use_.end());
+}
+
 DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::uint32_t own_tid) {
   DrainResult result;
-  for (std::uint32_t i = 0; i < arena_.chunk_count(); ++i) {
+  list_chunks();
+  for (const auto& [opened_ns, i] : in_use_) {
     ChunkControl& control = arena_.control(i);
     // State before length: what is closed has its final length (pairs with Arena::close).
     const std::uint32_t state = __atomic_load_n(&control.producer.state, __ATOMIC_ACQUIRE);

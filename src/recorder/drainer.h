@@ -1,13 +1,15 @@
 // Moves committed bytes from the arena into segments: a closed chunk by one copy, a partly filled
 // one as a stream that continues. Strongest property: every committed event goes to the writer
-// exactly once, and a chunk comes back to the free list only when all of it is settled there, so
-// that a kill at any instruction leaves each event in the segment or in the chunk (journal.h).
+// exactly once and in its thread's order, and a chunk comes back to the free list only when all of
+// it is settled there, so that a kill at any instruction leaves each event in the segment or in the
+// chunk (journal.h).
 // Spec: docs/spec/recorder.md, "Draining".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "recorder/arena.h"
@@ -49,11 +51,13 @@ class Drainer {
   void drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_closed,
                    std::uint64_t now_ns);
   void finish(std::uint32_t index);
+  void list_chunks();
   void on_settled();
 
   Arena& arena_;
   SegmentWriter& writer_;
   std::vector<Chunk> chunks_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> in_use_;  // opened_ns and index, of a pass
   std::vector<std::uint32_t> staged_;  // chunks whose bytes the writer has, not yet settled
 };
 

@@ -14,7 +14,7 @@
 #include "recorder/shedding.h"
 #include "recorder/test_support.h"
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && !defined(DIAL9_SANITIZED_ADDRESS) && !defined(DIAL9_SANITIZED_THREAD)
 #define CAN_STEP 1
 #else
 #define CAN_STEP 0

@@ -85,7 +85,7 @@ SeenInChild cpu_samples_with(const std::vector<std::pair<const char*, const char
 }
 
 TEST_F(FromEnvironment, SamplesTheCpuAtTheRateThatItNames) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "TSan can't start threads after a fork";
 #endif
   EXPECT_EQ(cpu_samples_with({}).asked_hz, 99U);
@@ -98,7 +98,7 @@ TEST_F(FromEnvironment, SamplesTheCpuAtTheRateThatItNames) {
 }
 
 TEST_F(FromEnvironment, LeavesASignalThatTheHostHandlesAloneUnlessItNamesAnother) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "TSan can't start threads after a fork";
 #endif
   EXPECT_EQ(cpu_samples_with({}, true).messages, 1U);

@@ -55,7 +55,7 @@ int in_child(const std::function<int()>& run, bool has_fresh_signals = true) {
 class CpuSamplesHost : public ::testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
     GTEST_SKIP() << "ThreadSanitizer holds signals back, and starts no threads after a fork";
 #endif
   }
@@ -428,7 +428,7 @@ TEST_F(CpuSamplesHost, WithoutATimerToBeHadTheTraceSaysWhichLimitAndLaterItGoesO
 }
 
 TEST_F(CpuSamplesHost, ASmallAlternateStackGetsTheInstructionAlone) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(DIAL9_SANITIZED_ADDRESS)
   GTEST_SKIP() << "ASan's frames are far larger than the stack of this test";
 #endif
   Sampled sampled({.frequency_hz = 1'000});

@@ -33,7 +33,7 @@ double expected(std::uint64_t ms) { return static_cast<double>(ms) * kHz / 1'000
 class CpuSamples : public ::testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_THREAD__)
+#if defined(DIAL9_SANITIZED_THREAD)
     GTEST_SKIP() << "ThreadSanitizer holds signals back until the thread calls it";
 #endif
   }

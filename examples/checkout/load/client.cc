@@ -150,13 +150,24 @@ asio::awaitable<bool> Client::connect(Connection& connection) {
   co_return true;
 }
 
+// A service that has just started may have no way to its store yet: it says so by 503, and gets the
+// time of a slow connect.
 asio::awaitable<bool> Client::write_carts() {
   Connection& connection = *connections_.front();
-  for (unsigned cart = 0; cart < options_.carts; ++cart) {
+  const auto limit = Clock::now() + kConnectLimit;
+  for (unsigned cart = 0; cart < options_.carts;) {
     const std::string request =
         http_request("PUT", "/cart/c" + std::to_string(cart), R"({"items":[]})");
     const Fate fate = co_await exchange(connection, request);
-    if (fate != Fate::kAnswered || connection.parser.status() >= 300) co_return false;
+    if (fate != Fate::kAnswered) co_return false;
+    if (connection.parser.status() < 300) {
+      ++cart;
+    } else if (connection.parser.status() != 503 || Clock::now() > limit) {
+      co_return false;
+    } else {
+      asio::steady_timer pause(io_, kReconnectPause);
+      co_await pause.async_wait(kToken);
+    }
   }
   co_return true;
 }
