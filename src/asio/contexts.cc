@@ -6,8 +6,6 @@
 #include <atomic>
 #include <mutex>
 
-#include "recorder/recording_state.h"
-
 namespace dial9::asio::hooks {
 namespace {
 
@@ -88,7 +86,6 @@ void forget_context(const void* context) noexcept {
   slot->context.store(kGone, std::memory_order_release);
   --g_context_count;
   g_forgotten.fetch_add(1, std::memory_order_release);
-  internal::renew_epoch();  // clears what threads noted of it (ThreadState::counting_context)
 }
 
 }  // namespace dial9::asio::hooks

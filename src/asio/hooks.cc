@@ -99,7 +99,9 @@ std::uint64_t expiry_ns(const void* timer, std::uint64_t now) noexcept {
 // The next such work is plain, while the thread counts for this context.
 void note_counting(const TrackedOp& op) noexcept {
   const internal::Binding* counting = t_state.counting;
-  if (counting != nullptr && counting->runtime == op.runtime) t_state.counting_context = op.context;
+  if (counting == nullptr || counting->runtime != op.runtime) return;
+  t_state.counting_context = op.context;
+  t_state.counting_forgotten = g_forgotten.load(std::memory_order_relaxed);
 }
 
 // Known at the creation: work that goes to a queue, and timers.
@@ -223,6 +225,8 @@ namespace {
 
 bool op_posted(TrackedOp& op, std::uint32_t epoch) noexcept {
   if (__builtin_expect(op.context != t_state.counting_context, 0)) return false;
+  const std::uint32_t forgotten = g_forgotten.load(std::memory_order_relaxed);
+  if (__builtin_expect(t_state.counting_forgotten != forgotten, 0)) return false;
   const runtime::TaskId task = op.task.id;
   if (__builtin_expect(task == 0 || task >= internal::kShortTasks, 0)) return false;
   if (__builtin_expect(!internal::is_own_poll(t_state.poll, task), 0)) {

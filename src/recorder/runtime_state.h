@@ -67,8 +67,10 @@ struct ThreadState {
   runtime::RuntimeId plain_runtime = kNoRuntime;
   std::uint32_t plain_worker = 0;
   // The Asio hooks' notes (src/asio/hooks.cc). The context whose work `counting` counts, if the
-  // thread may queue plain work there at sight; null in a new epoch.
+  // thread may queue plain work there at sight; null in a new epoch, and void once a context was
+  // forgotten after it was noted: another may lie at its address.
   const void* counting_context = nullptr;
+  std::uint32_t counting_forgotten = 0;
   bool is_after_strand_push = false;  // a strand got work just now: its turn may be queued next
   // Of the last PollStartEvent of this thread.
   runtime::TaskId last_poll_task = 0;

@@ -26,16 +26,16 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
       const Status added = add_process_usage(plan.process_usage_period);
       if (!added) result.messages.push_back(added.message());
     }
-    if (plan.cpu_sample_hz != 0) {
+    auto [recorder, status] = Recorder::start(plan.options);
+    result.recorder = std::move(recorder);
+    result.status = std::move(status);
+    if (!result.status) result.messages.push_back("not recording: " + result.status.message());
+    if (result.status && plan.cpu_sample_hz != 0) {  // takes a signal: not for a recorder that isn't
       remove_cpu_samples();
       const Status added =
           add_cpu_samples({.frequency_hz = plan.cpu_sample_hz, .signal = plan.cpu_signal});
       if (!added) result.messages.push_back(added.message());
     }
-    auto [recorder, status] = Recorder::start(plan.options);
-    result.recorder = std::move(recorder);
-    result.status = std::move(status);
-    if (!result.status) result.messages.push_back("not recording: " + result.status.message());
     if (result.status && plan.handles_crashes) {
       const Status installed = install_crash_handler();
       if (!installed) result.messages.push_back(installed.message());

@@ -97,6 +97,13 @@ TEST_F(FromEnvironment, SamplesTheCpuAtTheRateThatItNames) {
   EXPECT_EQ(odd.messages, 1U);
 }
 
+TEST_F(FromEnvironment, TakesNoSignalForARecorderThatDoesNotStart) {
+#if defined(DIAL9_SANITIZED_THREAD)
+  GTEST_SKIP() << "TSan can't start threads after a fork";
+#endif
+  EXPECT_EQ(cpu_samples_with({{"DIAL9_TRACE_DIR", "/dev/null/none"}}).asked_hz, 0U);
+}
+
 TEST_F(FromEnvironment, LeavesASignalThatTheHostHandlesAloneUnlessItNamesAnother) {
 #if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "TSan can't start threads after a fork";

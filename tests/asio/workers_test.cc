@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "dial9/internal/thread_buffer.h"
 #include "net.h"
 #include "recording.h"
 
@@ -115,6 +116,24 @@ TEST(AsioWorkers, AContextAtTheAddressOfADeadOneIsAnother) {
   ASSERT_EQ(first.size(), 1u);
   ASSERT_EQ(second.size(), 1u);
   EXPECT_NE(first[0], second[0]);
+}
+
+// A new epoch sends every recording thread through its entry again: the clock's corrections are
+// few, contexts that come and go may be many.
+TEST(AsioWorkers, ContextsThatComeAndGoDontBeginNewEpochs) {
+  Recording recording;
+  int changes = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint32_t epoch = internal::recording_epoch();
+    {
+      net::io_context io;
+      net::post(io, [&] { net::post(io, [&] { net::post(io, [] {}); }); });
+      io.run();
+    }
+    changes += internal::recording_epoch() != epoch ? 1 : 0;
+  }
+  EXPECT_LT(changes, 500);
+  recording.finish();
 }
 
 TEST(AsioWorkers, AWorkerWithoutWorkParksAndUnparksAroundEachPoll) {
