@@ -30,7 +30,8 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
     result.recorder = std::move(recorder);
     result.status = std::move(status);
     if (!result.status) result.messages.push_back("not recording: " + result.status.message());
-    if (result.status && plan.cpu_sample_hz != 0) {  // takes a signal: not for a recorder that isn't
+    if (result.status && plan.cpu_sample_hz != 0) {
+      // Here, since it takes a signal: not for a recorder that doesn't run.
       remove_cpu_samples();
       const Status added =
           add_cpu_samples({.frequency_hz = plan.cpu_sample_hz, .signal = plan.cpu_signal});
