@@ -36,7 +36,8 @@ Status add_cpu_samples(const CpuSampleOptions& options = {}) noexcept;
 // that is on its way would end the process. False: there was nothing to remove.
 bool remove_cpu_samples() noexcept;
 
-// Since add_cpu_samples().
+// Counts begin at zero with each add_cpu_samples() that finds sampling off, and stay readable after
+// remove_cpu_samples().
 struct CpuSampleStatus {
   bool is_sampling = false;             // now
   std::string message;                  // why not, or what is less than was asked for; else empty

@@ -18,6 +18,7 @@
 #include "dial9/internal/clock.h"
 #include "dial9/internal/thread_buffer.h"
 #include "sources/cpu_samples.h"
+#include "sources/host_cpu.h"
 #include "sources/signal_owner.h"
 #include "unwind/unwind.h"
 
@@ -40,7 +41,7 @@ std::uint64_t clock_now_ns(clockid_t clock) {
   return static_cast<std::uint64_t>(now.tv_sec) * kSecond + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// Of the process, without the thread that calls this: the collector's.
+// Of the process, without the thread that calls this: the collector's. Two readings: it may fall.
 std::uint64_t host_cpu_ns() {
   const std::uint64_t own = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
   const std::uint64_t all = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -103,9 +104,9 @@ struct CpuSampler::State {
   std::uint64_t next_scan_cpu_ns = 0;  // of the host's CPU time
   std::uint64_t next_prepare_ns = 0;
   std::uint64_t sampled_ns = 0;  // the last pass that found a sample
-  Tally total;                   // since this recording's begin, `cpu_ns` as of the last window
+  Tally total;                   // since start(), `cpu_ns` as of the last window
   Tally window;                  // `total` as the window began
-  std::uint64_t cpu_base_ns = 0;
+  HostCpu host_cpu;
   std::uint64_t last_lost = 0;  // the ring's own counts, as added to `total`
   std::uint64_t last_lost_weight = 0;
   std::uint32_t shortfalls = 0;
@@ -162,6 +163,16 @@ void CpuSampler::set_message(State& state, std::string message) {
   ++state.version;
 }
 
+// What was removed and is added again while recording goes on ends here, not at the collector's
+// next pass, which would find it on and keep its timers.
+void CpuSampler::begin_anew(State& state) {
+  rest(state);
+  state.timers.reset();
+  state.total = state.window = {};
+  state.host_cpu = {};
+  state.sampled_ns = 0;
+}
+
 Status CpuSampler::start(const CpuSampleOptions& options) {
   const int signal = options.signal == 0 ? SIGPROF : options.signal;
   if (options.frequency_hz < 1 || options.frequency_hz > 1000) {
@@ -175,6 +186,7 @@ Status CpuSampler::start(const CpuSampleOptions& options) {
   const Guard guard(*this);
   State& state = guard.state();
   if (state.is_on) return Status::failure("CPU samples are taken already");
+  begin_anew(state);
   if (!state.was_asked && !add_stream_source(this)) {
     return Status::failure("CPU samples: too many sources");
   }
@@ -298,7 +310,7 @@ void CpuSampler::note_window(State& state, std::uint64_t at_ns, bool is_last) {
   const std::uint64_t elapsed_ns = at_ns - state.window.at_ns;
   if (elapsed_ns < kSecond && !is_last) return;
   state.total.at_ns = at_ns;
-  state.total.cpu_ns = host_cpu_ns() - state.cpu_base_ns;
+  state.total.cpu_ns = state.host_cpu.count(host_cpu_ns());
   CpuProfileRecord record;
   record.at_ns = at_ns;
   record.elapsed_ns = elapsed_ns;
@@ -329,7 +341,7 @@ std::uint64_t CpuSampler::attend(std::uint64_t now_ns) {
   if (!state.is_active) {
     state.is_active = true;
     state.active_since_ns = state.window.at_ns = internal::now_ns();
-    state.cpu_base_ns = host_cpu_ns() - state.total.cpu_ns;
+    state.host_cpu.resume(host_cpu_ns());
     state.next_scan_ns = now_ns;
     state.next_scan_cpu_ns = 0;
     state.timers.emplace(state.signal, state.period_ns());

@@ -42,6 +42,7 @@ class CpuSampler final : public StreamSource {
   class Guard;
 
   CpuSampler() = default;
+  static void begin_anew(State& state);
   static bool keeps_signal(State& state);
   static void drain(State& state);
   static void scan(State& state, std::uint64_t now_ns);

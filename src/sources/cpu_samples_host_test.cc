@@ -40,6 +40,15 @@ int timers() {
   return count;
 }
 
+// Has this process a timer that sends `signal`?
+bool is_armed_with(int signal) {
+  std::ifstream file("/proc/self/timers");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("signal: " + std::to_string(signal) + "/")) return true;
+  }
+  return false;
+}
+
 // Runs in a child, with the signals of a fresh process or as they are; its exit code.
 int in_child(const std::function<int()>& run, bool has_fresh_signals = true) {
   const pid_t child = ::fork();
@@ -359,6 +368,21 @@ TEST_F(CpuSamplesHost, AFreeRealTimeSignalServesAsWell) {
   sampled.wait_until_sampled();
   EXPECT_FALSE(add_cpu_samples().ok()) << "once";
   EXPECT_FALSE(sampled.finish().empty());
+}
+
+TEST_F(CpuSamplesHost, WhatIsAddedAgainWhileRecordingHasItsOwnSignalRateAndCounts) {
+  Sampled sampled({.frequency_hz = 1'000});
+  sampled.wait_until_sampled();
+  while (cpu_sample_status().samples < 20) burn_one(5);
+  ASSERT_TRUE(remove_cpu_samples());
+  ASSERT_TRUE(add_cpu_samples({.frequency_hz = 1, .signal = SIGRTMIN + 7}));
+  EXPECT_LT(cpu_sample_status().samples, 20U) << "counts begin anew";
+  EXPECT_FALSE(is_armed_with(SIGPROF));
+  while (cpu_sample_status().threads == 0) burn_one(5);
+  EXPECT_FALSE(is_armed_with(SIGPROF));
+  if (timers() >= 0) {
+    EXPECT_TRUE(is_armed_with(SIGRTMIN + 7));
+  }
 }
 
 TEST_F(CpuSamplesHost, OptionsOutOfRangeAreRefused) {
