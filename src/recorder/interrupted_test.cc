@@ -147,19 +147,105 @@ TEST_F(InterruptedAnywhere, AChangeOfChunkLosesNothingUncounted) {
   expect_all_accounted_for("Long", 4);
 }
 
+// Two lines a second apart, of a counter that counts half nanoseconds; their bases lie far from
+// each other, so that halves of two lines are hours off.
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kBasesApart = 20'000 * kSecond;
+constexpr std::uint64_t kSomeNs = 100'000 * kSecond;
+ClockLine g_behind{};
+ClockLine g_ahead{};
+std::uint64_t g_off_lines = 0;
+
+void make_lines() {
+  const std::uint64_t ticks = read_ticks();
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
+  g_behind = {ticks - kBasesApart, kSomeNs - kBasesApart / 2, kHalf};
+  g_ahead = {ticks, kSomeNs + kSecond, kHalf};
+  g_off_lines = 0;
+}
+
+void take_over(const ClockLine& line) {
+  publish_clock(line);
+  renew_epoch();
+}
+
+// A time of the thread, which is on one of the lines or between them.
+std::uint64_t checked_now() {
+  const std::uint64_t least = line_at(g_behind, read_ticks());
+  const std::uint64_t now = now_ns();
+  if (now < least || now > line_at(g_ahead, read_ticks())) ++g_off_lines;
+  return now;
+}
+
+void check_clock() {
+  // Inside a record call a handler reads the common line, which may lie behind the thread's own.
+  if (t_buffer.ready_epoch == kBusyEpoch) {
+    checked_now();
+    return;
+  }
+  const std::uint64_t now = checked_now();
+  if (now < g_last_ns) ++g_backward_steps;
+  g_last_ns = now;
+}
+
+void on_step_with_new_lines(int) {
+  record(FromHandler{g_steps++});
+  check_clock();
+  if (g_steps % 101 != 0) return;  // far enough apart for a look at the clock to come to an end
+  take_over(g_steps % 2 == 0 ? g_ahead : g_behind);
+  check_clock();
+}
+
 TEST_F(InterruptedAnywhere, ANewClockLineDoesntLeadBackwards) {
+  call_at_each_step(on_step_with_new_lines);
   std::thread([] {
+    make_lines();
+    take_over(g_ahead);
     record(Interrupted{1, "name"});
     g_last_ns = now_ns();
     step_through([] {
-      for (int i = 0; i < 3; ++i) {
-        renew_epoch();
-        (void)now_ns();
+      for (int i = 0; i < 40; ++i) {
+        record(Interrupted{2, "name"});
+        checked_now();
       }
-      record(Interrupted{2, "name"});
     });
   }).join();
-  expect_all_accounted_for("Interrupted", 2);
+  EXPECT_GT(g_steps, 1'010U) << "there were ten new lines";
+  EXPECT_EQ(g_off_lines, 0U);
+  expect_all_accounted_for("Interrupted", 41);
+}
+
+// The thread has one line, and a handler takes the other one over at the step.
+void expect_one_line(const ClockLine& before, const ClockLine& after) {
+  static ClockLine next{};
+  static std::uint64_t seen = 0;
+  next = after;
+  g_between = [] {
+    take_over(next);
+    (void)now_ns();
+  };
+  g_between_at = 0;
+  do {
+    t_buffer.base_ns = t_buffer.read_ns = 0;
+    take_over(g_behind);
+    (void)now_ns();
+    t_buffer.clock = before;
+    const std::uint64_t least = line_at(g_behind, read_ticks());
+    g_steps = 0;
+    step_through([] { seen = now_ns(); });
+    EXPECT_GE(seen, least) << "at step " << g_between_at;
+    EXPECT_LE(seen, line_at(g_ahead, read_ticks())) << "at step " << g_between_at;
+    EXPECT_GE(now_ns(), seen) << "at step " << g_between_at;
+  } while (++g_between_at < g_steps);
+  EXPECT_GT(g_between_at, 20U) << "nothing was stepped";
+}
+
+TEST_F(InterruptedAnywhere, ALookAtTheClockIsOnOneLineAndLaterOnesAreBehindIt) {
+  call_at_each_step(on_step_between);
+  make_lines();
+  record(Interrupted{1, "name"});
+  expect_one_line(g_ahead, g_behind);
+  expect_one_line(g_behind, g_ahead);
 }
 
 // All interleavings of two threads of which one does its part between two instructions of the

@@ -192,12 +192,16 @@ std::uint64_t now_ns() noexcept {
   if (ready_epoch == kBusyEpoch || buffer.clock.mult == 0) return now_on(current_clock());
   const std::uint32_t epoch = recording_epoch() & ~kSheddingBit;
   if (__builtin_expect(ready_epoch != epoch || epoch == 0, 0)) renew_clock(buffer);
+  // A handler in between may give the thread a new line, which has another `tsc_base`. That is read
+  // first and compared last, so that a line of two halves is never used. The time is noted before
+  // the comparison: a line that is taken later starts behind it.
   for (;;) {
-    const ClockLine line = buffer.clock;
+    const std::uint64_t tsc_base = buffer.clock.tsc_base;
     signal_fence();
-    const std::uint64_t ns = now_on(line);
+    const std::uint64_t ns = now_on({tsc_base, buffer.clock.ns_base, buffer.clock.mult});
+    buffer.read_ns = ns;
     signal_fence();
-    if (__builtin_expect(buffer.clock.ns_base == line.ns_base, 1)) return buffer.read_ns = ns;
+    if (__builtin_expect(buffer.clock.tsc_base == tsc_base, 1)) return ns;
   }
 }
 
