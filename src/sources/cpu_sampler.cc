@@ -171,6 +171,10 @@ void CpuSampler::begin_anew(State& state) {
   state.total = state.window = {};
   state.host_cpu = {};
   state.sampled_ns = 0;
+  if (state.ring == nullptr) return;
+  state.ring->drop_all();
+  state.last_lost = state.ring->lost();
+  state.last_lost_weight = state.ring->lost_weight();
 }
 
 Status CpuSampler::start(const CpuSampleOptions& options) {
@@ -242,6 +246,17 @@ bool CpuSampler::keeps_signal(State& state) {
 
 void CpuSampler::drain(State& state) {
   if (state.ring == nullptr) return;
+  const std::uint64_t now_ns = internal::now_ns();
+  do {
+    drain_published(state);
+  } while (state.ring->pass_over_stuck(now_ns));
+  const std::uint64_t lost = state.ring->lost();
+  const std::uint64_t lost_weight = state.ring->lost_weight();
+  state.total.lost += lost - std::exchange(state.last_lost, lost);
+  state.total.lost_periods += lost_weight - std::exchange(state.last_lost_weight, lost_weight);
+}
+
+void CpuSampler::drain_published(State& state) {
   while (const Sample* sample = state.ring->front()) {
     if (sample->at_ns >= state.active_since_ns) {
       CpuSampleRecord record;
@@ -262,10 +277,6 @@ void CpuSampler::drain(State& state) {
     }
     state.ring->pop();
   }
-  const std::uint64_t lost = state.ring->lost();
-  const std::uint64_t lost_weight = state.ring->lost_weight();
-  state.total.lost += lost - std::exchange(state.last_lost, lost);
-  state.total.lost_periods += lost_weight - std::exchange(state.last_lost_weight, lost_weight);
 }
 
 void CpuSampler::scan(State& state, std::uint64_t now_ns) {

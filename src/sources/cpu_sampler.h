@@ -45,6 +45,7 @@ class CpuSampler final : public StreamSource {
   static void begin_anew(State& state);
   static bool keeps_signal(State& state);
   static void drain(State& state);
+  static void drain_published(State& state);
   static void scan(State& state, std::uint64_t now_ns);
   static void note_window(State& state, std::uint64_t at_ns, bool is_last);
   static void note_shortfalls(State& state);

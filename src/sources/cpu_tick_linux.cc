@@ -65,7 +65,6 @@ void take_sample(const siginfo_t& info, const ucontext_t& context) noexcept {
   if (sample == nullptr) return;
   sample->at_ns = at_ns;
   sample->tid = this_tid();
-  sample->weight = weight;
   sample->cpu = ::sched_getcpu();
   read_sample_context(&sample->context);
   if (has_room(context)) {
@@ -105,7 +104,12 @@ bool install_tick_handler(int signal) noexcept {
   action.sa_sigaction = on_cpu_tick;
   // SA_ONSTACK: a thread with an alternate stack may run on a very small one of its own.
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
+  // Another signal's handler on top of it might never come back (siglongjmp). What the thread does
+  // itself isn't held back: a fault while its signal is blocked ends the process.
+  sigfillset(&action.sa_mask);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) {
+    sigdelset(&action.sa_mask, fault);
+  }
   return ::sigaction(signal, &action, nullptr) == 0;
 }
 

@@ -2,7 +2,9 @@
 #include "sources/sample_ring.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -58,6 +60,84 @@ TEST(SampleRing, ForgetsEverythingAtARestart) {
   EXPECT_EQ(ring->front(), nullptr);
   EXPECT_EQ(ring->lost(), 0U);
   EXPECT_NE(ring->claim(1), nullptr);
+}
+
+TEST(SampleRing, PassesOverAWriterThatNeverCameBackAfterASecondAndCountsItsWeight) {
+  SampleRing* ring = SampleRing::make(256);
+  ASSERT_NE(ring->claim(7), nullptr);
+  Sample* young = ring->claim(1);
+  SampleRing::publish(young);
+  EXPECT_FALSE(ring->pass_over_stuck(5'000));
+  EXPECT_FALSE(ring->pass_over_stuck(5'000 + SampleRing::kStuckNs)) << "not over a second yet";
+  EXPECT_EQ(ring->front(), nullptr);
+  EXPECT_TRUE(ring->pass_over_stuck(5'001 + SampleRing::kStuckNs));
+  EXPECT_EQ(ring->front(), young);
+  EXPECT_EQ(ring->lost(), 1U);
+  EXPECT_EQ(ring->lost_weight(), 7U);
+  ring->pop();
+  EXPECT_FALSE(ring->pass_over_stuck(10 * SampleRing::kStuckNs)) << "nothing is claimed";
+}
+
+TEST(SampleRing, GoesRoundWithoutAPlaceWhoseWriterIsAwayAndWithItOnceThatIsBack) {
+  SampleRing* ring = SampleRing::make(4);
+  Sample* away = ring->claim(1);
+  EXPECT_FALSE(ring->pass_over_stuck(1));
+  EXPECT_TRUE(ring->pass_over_stuck(2 + SampleRing::kStuckNs));
+  const auto fill = [&] {
+    std::vector<Sample*> taken;
+    while (Sample* sample = ring->claim(1)) taken.push_back(sample);
+    for (Sample* sample : taken) SampleRing::publish(sample);
+    return taken;
+  };
+  const auto drain = [&] {
+    std::size_t count = 0;
+    for (; ring->front() != nullptr; ring->pop()) ++count;
+    return count;
+  };
+  for (int round = 0; round < 10; ++round) {
+    const std::vector<Sample*> taken = fill();
+    EXPECT_GE(taken.size(), 3U);
+    EXPECT_EQ(std::count(taken.begin(), taken.end(), away), 0) << "its writer may still be at it";
+    EXPECT_EQ(drain(), taken.size());
+  }
+  SampleRing::publish(away);
+  EXPECT_EQ(ring->front(), nullptr) << "it was counted as lost";
+  fill();
+  drain();
+  EXPECT_EQ(fill().size(), 4U);
+  EXPECT_EQ(drain(), 4U);
+}
+
+TEST(SampleRing, WithAllPlacesAwayLosesAndCountsEverythingAndEnds) {
+  SampleRing* ring = SampleRing::make(4);
+  std::vector<Sample*> away;
+  while (Sample* sample = ring->claim(1)) away.push_back(sample);
+  ring->drop_all();
+  const std::uint64_t before = ring->lost();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(ring->claim(1), nullptr);
+    EXPECT_EQ(ring->front(), nullptr);
+  }
+  EXPECT_EQ(ring->lost(), before + 100);
+  for (Sample* sample : away) SampleRing::publish(sample);
+  ring->drop_all();
+  (void)ring->claim(1);
+  ring->drop_all();
+  EXPECT_NE(ring->claim(1), nullptr);
+}
+
+TEST(SampleRing, TakesMemoryForThePlacesThatWereUsedAlone) {
+  SampleRing* ring = SampleRing::make(4096);
+  Sample* first = ring->claim(1);
+  const auto resident = [&] {
+    std::vector<unsigned char> pages(4096 * Sample::kBytes / 4096);
+    EXPECT_EQ(::mincore(first, 4096 * Sample::kBytes, pages.data()), 0);
+    return std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
+  };
+  SampleRing::publish(first);
+  EXPECT_LE(resident(), 1);
+  ring->restart();
+  EXPECT_EQ(resident(), 0);
 }
 
 TEST(SampleRing, LosesNothingUncountedWithManyWriters) {
