@@ -74,14 +74,18 @@ void forget_chunk(ThreadBuffer& buffer) noexcept {
 // system's last one is left to what must come last of all (a sanitizer's own end of the thread).
 constexpr std::uintptr_t kLastExitRound = PTHREAD_DESTRUCTOR_ITERATIONS - 1;
 
+// The slot goes back in each round: a thread that is asked for the first time at its very end
+// counts from 1 in a later round, and may never come to the last one. (Its chunk is found by the
+// collector then.)
 void on_thread_exit(void* rounds) noexcept {
   const auto round = reinterpret_cast<std::uintptr_t>(rounds);
-  if (round < kLastExitRound) {
+  const bool is_last = round >= kLastExitRound;
+  if (is_last) {
+    t_buffer.is_exiting = 1;
+    leave_chunk(t_buffer);
+  } else {
     pthread_setspecific(g_exit_key, reinterpret_cast<void*>(round + 1));
-    return;
   }
-  t_buffer.is_exiting = 1;
-  leave_chunk(t_buffer);
   leave_shed_slot();
 }
 
@@ -158,8 +162,11 @@ bool watch_thread_exit() noexcept {
   // found by the collector when they are gone.
   if (!g_has_exit_key || g_exit_key >= 32) return false;
   const bool is_exiting = t_buffer.is_exiting != 0;
-  const std::uintptr_t round = is_exiting ? kLastExitRound : 1;
-  pthread_setspecific(g_exit_key, reinterpret_cast<void*>(round));
+  // One that is set is the round that comes next, and stays.
+  if (pthread_getspecific(g_exit_key) == nullptr) {
+    const std::uintptr_t round = is_exiting ? kLastExitRound : 1;
+    pthread_setspecific(g_exit_key, reinterpret_cast<void*>(round));
+  }
   return !is_exiting;
 }
 
