@@ -74,7 +74,8 @@ void sampled_signal(benchmark::State& state) {
   auto [recorder, status] = Recorder::start(RecorderOptions::memory(4 << 20));
   SampleRing* ring = SampleRing::make(256);
   const int signal = SIGRTMIN + 4;
-  if (!status || ring == nullptr || !install_tick_handler(signal) || !unwind::prepare()) {
+  if (!status || ring == nullptr || !install_tick_handler(signal) ||
+      unwind::prepare() != unwind::Prepared::kDone) {
     state.SkipWithError("can't sample here");
     return;
   }

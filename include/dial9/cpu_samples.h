@@ -1,7 +1,8 @@
 // CPU samples: what the threads of this process spend CPU time on, with stacks that need no frame
 // pointers, no rights and no registration of threads, each with its task, span and label.
 // Strongest property: a waiting thread is never woken and no call of the host fails with EINTR: the
-// signal comes only while a thread runs, on its way out of the kernel.
+// signal comes only while a thread runs, on its way out of the kernel. So it is with Linux 5.9 and
+// later on x86-64; elsewhere sampling is refused unless it is asked for all the same.
 // Spec: docs/spec/cpu_samples.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -20,16 +21,20 @@ struct CpuSampleOptions {
   std::uint32_t frequency_hz = 99;
   // SIGPROF, or a real-time signal (SIGRTMIN to SIGRTMAX) that nobody else uses.
   int signal = 0;  // 0: SIGPROF
+  // Samples on older kernels and other machines as well, where a call that is about to sleep (poll,
+  // epoll_wait, nanosleep, ...) may fail with EINTR: only for a host whose every call copes.
+  bool allow_interrupted_calls = false;
 };
 
 // Samples all threads of the process while a recorder records (the recorder's own isn't one): each
 // gets a timer on its CPU clock, about a tenth of a second after its start. Refused, naming the
 // owner, if the signal is handled, ignored, or in use by an interval timer; if it was called
-// before; and where the platform isn't supported. Threads that block the signal, and those beyond
-// the limit of timers (ulimit -i), aren't sampled; CpuProfileEvents and the metadata say so. Once
-// sampling is on, a handler that takes the signal over ends it. Any thread, not in a signal
-// handler. Link dial9_session. Memory: 2 KiB for each sample of half a second, at least 512 KiB.
-// Cost: at most 0.3 % of the sampled CPU time at 99 Hz (bench/cpu_samples).
+// before; and where the platform isn't supported, or its kernel might interrupt calls of the host.
+// Threads that block the signal, and those beyond the limit of timers (ulimit -i), aren't sampled;
+// CpuProfileEvents and the metadata say so. Once sampling is on, a handler that takes the signal
+// over ends it. Any thread, not in a signal handler. Link dial9_session. Memory: 2 KiB for each
+// sample of half a second, at least 512 KiB. Cost: at most 0.3 % of the sampled CPU time at 99 Hz
+// (bench/cpu_samples).
 Status add_cpu_samples(const CpuSampleOptions& options = {}) noexcept;
 
 // After return no timer of ours is armed. The signal's handler stays, and does nothing: a signal

@@ -19,6 +19,7 @@
 #include "dial9/internal/thread_buffer.h"
 #include "sources/cpu_samples.h"
 #include "sources/host_cpu.h"
+#include "sources/quiet_kernel.h"
 #include "sources/signal_owner.h"
 #include "unwind/unwind.h"
 
@@ -201,6 +202,10 @@ Status CpuSampler::start(const CpuSampleOptions& options) {
     state.start_error = why;
     return Status::failure("CPU samples: " + why);
   };
+  if (const std::string risk = interruption_risk_here();
+      !risk.empty() && !options.allow_interrupted_calls) {
+    return refuse(risk);
+  }
   if (const std::string owner = signal_owner(signal, on_cpu_tick); !owner.empty()) {
     return refuse(signal_name(signal) + " " + owner +
                   "; it is left alone (name a real-time signal that is free: "
@@ -212,7 +217,10 @@ Status CpuSampler::start(const CpuSampleOptions& options) {
     if (state.ring == nullptr) return refuse("no memory for samples");
   }
   set_sample_ring(state.ring);
-  if (!unwind::prepare()) return refuse("no memory for the table of modules");
+  // Where another thread is in there, that one makes it.
+  if (unwind::prepare() == unwind::Prepared::kNoMemory) {
+    return refuse("no memory for the table of modules");
+  }
   if (!install_tick_handler(signal)) return refuse(signal_name(signal) + " can't be handled");
   state.signal = signal;
   state.start_error.clear();

@@ -155,7 +155,7 @@ TEST(Modules, TheTableIsReplacedWhileOthersLookUp) {
   });
   for (int i = 0; i < 100; ++i) {
     const auto plugin = open_plugin(i % 2 == 0 ? DIAL9_PLUGIN_A : DIAL9_PLUGIN_B);
-    EXPECT_TRUE(prepare());
+    EXPECT_EQ(prepare(), Prepared::kDone);
   }
   done = true;
   reader.join();

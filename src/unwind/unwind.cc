@@ -19,18 +19,18 @@ std::atomic<pid_t> g_preparing{0};
 
 }  // namespace
 
-bool prepare() noexcept {
+Prepared prepare() noexcept {
   const pid_t self = getpid();
   pid_t holder = 0;
   while (!g_preparing.compare_exchange_weak(holder, self, std::memory_order_acquire)) {
     if (holder == self) {
-      return false;
+      return Prepared::kBusy;
     }
   }
   calibrate_stacks();
   const bool refreshed = refresh_modules();
   g_preparing.store(0, std::memory_order_release);
-  return refreshed;
+  return refreshed ? Prepared::kDone : Prepared::kNoMemory;
 }
 
 Result unwind(const ucontext_t* context, std::span<std::uint64_t> frames,

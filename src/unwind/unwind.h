@@ -63,6 +63,12 @@ struct Result {
   bool truncated() const { return stop != StopReason::kEndOfStack; }
 };
 
+enum class Prepared : std::uint8_t {
+  kDone,
+  kBusy,  // another thread is at it; walks know no more than before until it is through
+  kNoMemory,
+};
+
 // Learns the loaded modules and the layout of thread stacks. Call it once before the first walk and
 // again when modules came or went, at best once a second from a background thread: without a change
 // it costs one dl_iterate_phdr (1-2 µs) and a read of /proc/self/maps for the main thread's stack.
@@ -70,8 +76,8 @@ struct Result {
 // frames have no table until the next call.
 // Any thread, never in a signal handler: it locks and allocates (about 1 byte per 8 functions).
 // The first call starts one thread for some microseconds if it is made on the main thread.
-// Returns false, and leaves everything as it was, if another thread is in here or memory is short.
-bool prepare() noexcept;
+// Where another thread is in here, or memory is short, everything is left as it was.
+Prepared prepare() noexcept;
 
 // Writes the stack of the interrupted `context` to `frames`, innermost first: the interrupted
 // address, then return addresses. Frames of the signal handlers in between are there as well; a

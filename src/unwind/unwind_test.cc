@@ -3,6 +3,7 @@
 #include "unwind/unwind.h"
 
 #include <gtest/gtest.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -83,13 +84,31 @@ TEST(UnwindHere, KeepsErrno) {
   EXPECT_EQ(errno, EDOM);
 }
 
+// One thread is held inside by the loader's lock, which the other has.
+TEST(Prepare, SaysThatAnotherThreadIsAtItAndNotThatMemoryIsShort) {
+  ASSERT_EQ(prepare(), Prepared::kDone);
+  std::thread other;
+  const auto inside = [](dl_phdr_info*, std::size_t, void* data) {
+    *static_cast<std::thread*>(data) = std::thread([] {
+      while (prepare() != Prepared::kDone) std::this_thread::yield();
+    });
+    // Alone in there it would be done: the other has to come in first.
+    Prepared mine = prepare();
+    for (; mine == Prepared::kDone; mine = prepare()) std::this_thread::yield();
+    EXPECT_EQ(mine, Prepared::kBusy);
+    return 1;
+  };
+  ::dl_iterate_phdr(inside, &other);
+  other.join();
+}
+
 TEST(UnwindHere, WorksInAForkChild) {
   prepare();
   const pid_t child = fork();
   if (child == 0) {
     Frames frames{};
     const Result result = walk_from_here(frames, {.distrust_stack = true});
-    _exit(prepare() && !result.truncated() ? 0 : 1);
+    _exit(prepare() == Prepared::kDone && !result.truncated() ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
