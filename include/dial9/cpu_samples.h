@@ -30,11 +30,12 @@ struct CpuSampleOptions {
 // gets a timer on its CPU clock, about a tenth of a second after its start. Refused, naming the
 // owner, if the signal is handled, ignored, or in use by an interval timer; if it was called
 // before; and where the platform isn't supported, or its kernel might interrupt calls of the host.
-// Threads that block the signal, and those beyond the limit of timers (ulimit -i), aren't sampled;
-// CpuProfileEvents and the metadata say so. Once sampling is on, a handler that takes the signal
-// over ends it. Any thread, not in a signal handler. Link dial9_session. Memory: 2 KiB for each
-// sample of half a second, at least 512 KiB. Cost: at most 0.3 % of the sampled CPU time at 99 Hz
-// (bench/cpu_samples).
+// Threads that block the signal, and those beyond half of what the user's other processes leave of
+// the limit of timers (ulimit -i), aren't sampled; CpuProfileEvents and the metadata say so. Once
+// sampling is on, a handler that takes the signal over ends it. Any thread, not in a signal
+// handler. A host that resets the signal to SIG_DFL meanwhile is ended by the next one: remove
+// first. Link dial9_session. Memory: 2 KiB for each sample of half a second, 512 KiB to 8 MiB, as
+// far as it was used. Cost: at most 0.3 % of the sampled CPU time at 99 Hz (bench/cpu_samples).
 Status add_cpu_samples(const CpuSampleOptions& options = {}) noexcept;
 
 // After return no timer of ours is armed. The signal's handler stays, and does nothing: a signal

@@ -82,7 +82,8 @@ std::string refusal_text(const TimerCounts& counts) {
   const bool is_limit = counts.refused_error == EAGAIN;
   return "timer for thread " + std::to_string(counts.refused_tid) + " refused: " +
          (is_limit ? "RLIMIT_SIGPENDING=" + std::to_string(limit.rlim_cur) +
-                         " is used up by this user's processes (raise ulimit -i)"
+                         " of this user's processes leaves no more (half of what is left is "
+                         "taken; raise ulimit -i)"
                    : os_error(counts.refused_error, "create", "a timer").error().message) +
          "; " + std::to_string(counts.armed) + " of " + std::to_string(all) +
          " threads are sampled";

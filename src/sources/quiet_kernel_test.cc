@@ -2,6 +2,12 @@
 #include "sources/quiet_kernel.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/personality.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dial9/cpu_samples.h"
 
 namespace dial9::internal {
 namespace {
@@ -27,6 +33,31 @@ TEST(QuietKernel, IsNamedWithTheCureWhereItIsNone) {
   for (const char* part : {"5.4.0-150-generic", "EINTR", "5.9", "allow_interrupted_calls"}) {
     EXPECT_NE(risk.find(part), std::string::npos) << part;
   }
+}
+
+// In a process to which uname() says 2.6.x.
+int start_on_an_old_kernel() {
+  ::signal(SIGPROF, SIG_DFL);
+  if (::personality(UNAME26) < 0) return 42;
+  const Status status = add_cpu_samples();
+  if (status.ok()) return 1;
+  if (status.message().find("EINTR") == std::string::npos) return 2;
+  if (status.message().find("allow_interrupted_calls") == std::string::npos) return 3;
+  CpuSampleOptions options;
+  options.allow_interrupted_calls = true;
+  return add_cpu_samples(options).ok() ? 42 : 4;
+}
+
+TEST(QuietKernel, WithoutItSamplingIsRefusedUnlessCallsMayBeInterrupted) {
+#if defined(DIAL9_SANITIZED_THREAD)
+  GTEST_SKIP() << "ThreadSanitizer wants no work after a fork";
+#endif
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(start_on_an_old_kernel());
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 42);
 }
 
 }  // namespace

@@ -24,10 +24,15 @@ struct ThreadFacts {
 // From the text of /proc/self/task/TID/status.
 ThreadFacts parse_thread_status(std::string_view status, int signal);
 
+// How many timers this process may have, of which it has `armed` now: half of what others of its
+// user leave of RLIMIT_SIGPENDING, by SigQ (used/limit) in the text of /proc/self/status. Without
+// that: as many as the kernel gives.
+std::uint32_t timer_room(std::string_view status, std::uint32_t armed);
+
 struct TimerCounts {
   std::uint32_t armed = 0;
   std::uint32_t blocking = 0;     // not armed: the thread blocks the signal
-  std::uint32_t refused = 0;      // not armed: no timer was to be had
+  std::uint32_t refused = 0;      // not armed: no timer was to be had, or it is left to others
   std::uint32_t refused_tid = 0;  // one of them
   int refused_error = 0;
 };
@@ -43,8 +48,10 @@ class ThreadTimers {
 
   // Arms threads that are new, gives back timers of those that ended, and looks again at a few
   // whether they block the signal. `own_tid` is left alone. Cost: 14 us + 0.5 us a thread, 10 us
-  // for a new one and for each of 16 that are looked at again.
+  // for a new one, for each of 16 that are looked at again, and for the room there is.
   void scan(std::uint32_t own_tid);
+  // The same with at most `room` timers armed; those that are stay.
+  void scan(std::uint32_t own_tid, std::uint32_t room);
   void disarm_all();
   // In the child of a fork, which has none of its parent's timers.
   void forget_all();
@@ -66,7 +73,7 @@ class ThreadTimers {
   void list();
   void look_at(std::uint32_t tid, Thread& thread);
   void arm(std::uint32_t tid, Thread& thread);
-  static void disarm(Thread& thread);
+  void disarm(Thread& thread);
   static bool is_expired(const Thread& thread);
   void look_again();
   void count();
@@ -80,6 +87,8 @@ class ThreadTimers {
   std::uint64_t random_ = 0;
   std::uint32_t refused_tid_ = 0;
   int refused_error_ = 0;
+  std::uint32_t armed_ = 0;
+  std::uint32_t room_ = 0;
   TimerCounts counts_;
 };
 

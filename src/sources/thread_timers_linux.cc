@@ -65,6 +65,20 @@ ThreadFacts parse_thread_status(std::string_view status, int signal) {
   return facts;
 }
 
+std::uint32_t timer_room(std::string_view status, std::uint32_t armed) {
+  constexpr std::uint32_t kAny = ~std::uint32_t{0};
+  const std::string_view text = value_of(status, "\nSigQ:\t");
+  const char* const end = text.data() + text.size();
+  std::uint64_t used = 0;
+  std::uint64_t limit = 0;
+  const auto [slash, error] = std::from_chars(text.data(), end, used);
+  if (error != std::errc() || slash == end || *slash != '/') return kAny;
+  if (std::from_chars(slash + 1, end, limit).ec != std::errc()) return kAny;
+  const std::uint64_t others = used > armed ? used - armed : 0;
+  const std::uint64_t left = limit > others ? limit - others : 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(left / 2, kAny));
+}
+
 ThreadTimers::ThreadTimers(int signal, std::uint64_t period_ns)
     : signal_(signal), period_ns_(period_ns) {
   timespec now{};
@@ -88,6 +102,12 @@ void ThreadTimers::list() {
 }
 
 void ThreadTimers::arm(std::uint32_t tid, Thread& thread) {
+  if (armed_ >= room_) {
+    thread.state = State::kRefused;
+    refused_tid_ = tid;
+    refused_error_ = EAGAIN;
+    return;
+  }
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = signal_;
@@ -111,10 +131,14 @@ void ThreadTimers::arm(std::uint32_t tid, Thread& thread) {
   }
   thread.timer = timer;
   thread.state = State::kArmed;
+  ++armed_;
 }
 
 void ThreadTimers::disarm(Thread& thread) {
-  if (thread.timer >= 0) ::syscall(SYS_timer_delete, thread.timer);
+  if (thread.timer >= 0) {
+    ::syscall(SYS_timer_delete, thread.timer);
+    --armed_;
+  }
   thread.timer = -1;
   thread.state = State::kNew;
 }
@@ -166,6 +190,11 @@ void ThreadTimers::count() {
 }
 
 void ThreadTimers::scan(std::uint32_t own_tid) {
+  scan(own_tid, timer_room(read_status(own_tid), armed_));
+}
+
+void ThreadTimers::scan(std::uint32_t own_tid, std::uint32_t room) {
+  room_ = room;
   ++round_;
   list();
   std::erase(tids_, own_tid);
@@ -197,6 +226,7 @@ void ThreadTimers::disarm_all() {
 
 void ThreadTimers::forget_all() {
   threads_.clear();
+  armed_ = 0;
   counts_ = {};
 }
 
