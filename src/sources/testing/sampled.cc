@@ -9,6 +9,11 @@
 
 #include "recorder/recording_state.h"
 
+extern "C" {  // the linker's, of the sections below
+extern const char __start_dial9_burn_one, __stop_dial9_burn_one;
+extern const char __start_dial9_burn_other, __stop_dial9_burn_other;
+}
+
 namespace dial9::internal::testing {
 namespace {
 
@@ -36,15 +41,24 @@ std::uint64_t thread_cpu_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-void burn_one(std::uint64_t ms) { g_kept = g_kept + spin_until(thread_cpu_ns() + ms * kTestMs); }
-void burn_other(std::uint64_t ms) { g_kept = g_kept ^ spin_until(thread_cpu_ns() + ms * kTestMs); }
+// Each alone in a section, since the linker names its bounds: a sanitizer's checks make a function
+// of any size.
+[[gnu::section("dial9_burn_one")]] void burn_one(std::uint64_t ms) {
+  g_kept = g_kept + spin_until(thread_cpu_ns() + ms * kTestMs);
+}
+[[gnu::section("dial9_burn_other")]] void burn_other(std::uint64_t ms) {
+  g_kept = g_kept ^ spin_until(thread_cpu_ns() + ms * kTestMs);
+}
 
-bool passes(const std::vector<std::uint64_t>& frames, void (*function)(std::uint64_t)) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(function);
-  for (const std::uint64_t frame : frames) {
-    if (frame >= begin && frame < begin + 80) return true;
-  }
-  return false;
+bool passes(const std::vector<std::uint64_t>& frames, void (*burn)(std::uint64_t)) {
+  const bool is_one = burn == burn_one;
+  const auto begin = reinterpret_cast<std::uintptr_t>(is_one ? &__start_dial9_burn_one
+                                                             : &__start_dial9_burn_other);
+  const auto end =
+      reinterpret_cast<std::uintptr_t>(is_one ? &__stop_dial9_burn_one : &__stop_dial9_burn_other);
+  // A frame of a caller is the return address, which may be the function's end.
+  return std::ranges::any_of(frames,
+                             [&](std::uint64_t frame) { return frame >= begin && frame <= end; });
 }
 
 std::vector<SampleRow> samples_of(const Trace& trace) {

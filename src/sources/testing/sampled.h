@@ -18,8 +18,8 @@ std::uint64_t thread_cpu_ns();
 // and never a tail call: their addresses are looked for in stacks.
 [[gnu::noinline]] void burn_one(std::uint64_t ms);
 [[gnu::noinline]] void burn_other(std::uint64_t ms);
-// Is there an address within the first bytes of `function`?
-bool passes(const std::vector<std::uint64_t>& frames, void (*function)(std::uint64_t));
+// Is there an address within `burn`, one of the two?
+bool passes(const std::vector<std::uint64_t>& frames, void (*burn)(std::uint64_t));
 
 struct SampleRow {
   std::uint64_t at_ns = 0;
