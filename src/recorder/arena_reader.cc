@@ -285,6 +285,18 @@ std::vector<std::uint32_t> ArenaReader::used_chunks() const {
   return out;
 }
 
+std::uint64_t ArenaReader::published_since_drain(const ChunkControl& control) const {
+  if (control.producer.state == kChunkFree) return 0;
+  // Newer than the state: what was confirmed since is no longer in the chunk alone.
+  JournalPage journal{};
+  (void)load_journal(&journal);
+  const std::uint32_t published = count_of(control.producer.committed);
+  const std::uint64_t drained =
+      effective_drained(control.collector.drained, control.collector.staged_to,
+                        control.collector.staged_position, journal.confirmed);
+  return published - std::min(published, count_of(drained));
+}
+
 ChunkLook ArenaReader::look(std::uint32_t index, std::uint64_t confirmed, ChunkView* view) const {
   const std::uint64_t control_at = control_offset_ + sizeof(ChunkControl) * std::uint64_t{index};
   ChunkControl control{};
@@ -313,6 +325,7 @@ ChunkLook ArenaReader::look(std::uint32_t index, std::uint64_t confirmed, ChunkV
   if (load_control(index, &after) &&
       (after.producer.sequence != line.sequence || after.producer.state == kChunkFree ||
        !is_same_drain(control.collector, after.collector))) {
+    view->events_unreadable = published_since_drain(after);
     return ChunkLook::kRecycled;
   }
   view->events_unreadable = count_of(line.committed);

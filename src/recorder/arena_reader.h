@@ -66,7 +66,7 @@ struct ChunkView {
   std::uint64_t opened_ns = 0;
   std::uint64_t events = 0;             // whole ones in `stream`
   std::uint64_t events_in_segment = 0;  // the first so many of them
-  std::uint64_t events_unreadable = 0;  // published, but can't be followed: `problem`
+  std::uint64_t events_unreadable = 0;  // published, but not followed: `problem`, or kRecycled
   std::optional<Error> problem;         // with its offset in the arena
   std::vector<std::uint8_t> stream;     // header, definitions and events, from the chunk's start
   // What is in no segment, as a stream of its own; empty if nothing.
@@ -75,10 +75,10 @@ struct ChunkView {
 };
 
 enum class ChunkLook : std::uint8_t {
-  kEmpty,       // nothing published
-  kRead,        // all that was published, up to `problem`
-  kRecycled,    // its process drained it, or used it anew, during each look: what it held is in a
-                // segment
+  kEmpty,     // nothing published
+  kRead,      // all that was published, up to `problem`
+  kRecycled,  // its process drained it, or used it anew, during each look: what was drained is in a
+              // segment, and what was published since is `events_unreadable`
   kUnreadable,  // nothing of it could be used: `problem`
 };
 
@@ -135,6 +135,8 @@ class ArenaReader {
   }
   bool load_journal(JournalPage* page) const;
   bool load_control(std::uint32_t index, ChunkControl* control) const;
+  // Events that are in no segment.
+  std::uint64_t published_since_drain(const ChunkControl& control) const;
   ChunkLook look(std::uint32_t index, std::uint64_t confirmed, ChunkView* view) const;
 
   std::unique_ptr<ArenaBytes> bytes_;

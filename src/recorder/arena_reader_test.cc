@@ -204,18 +204,41 @@ TEST_F(DamagedArena, CountsABatchOnceThatIsSettledDuringTheLook) {
   EXPECT_TRUE(view.rest.empty());
 }
 
-TEST_F(DamagedArena, LeavesAChunkOutThatIsDrainedAtEachLook) {
-  std::vector<ChunkControl> states(20);
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    std::memcpy(&states[i], bytes_.data() + control_at(), sizeof(ChunkControl));
-    states[i].collector.staged_position = i;
+// States of four looks, of which each two differ in what was drained; the last one is `last`.
+std::vector<ChunkControl> drained_at_each_look(const ChunkControl& first,
+                                               const ChunkControl& last) {
+  std::vector<ChunkControl> states(8, first);
+  for (std::size_t i = 0; i < states.size(); ++i) states[i].collector.drained = (i << 32) + i;
+  states.back() = last;
+  return states;
+}
+
+TEST_F(DamagedArena, LeavesAChunkOutThatIsDrainedAtEachLookAndCountsWhatIsInNoSegment) {
+  ChunkControl last{};
+  std::memcpy(&last, bytes_.data() + control_at(), sizeof last);
+  last.collector.drained = (std::uint64_t{60} << 32) + 1'000;
+  ChunkControl staged = last;  // but not confirmed
+  staged.collector.staged_to = last.producer.committed;
+  staged.collector.staged_position = kOpenEnd;
+  ChunkControl settled = last;
+  settled.collector.drained = last.producer.committed;
+  ChunkControl freed = last;
+  freed.producer.state = kChunkFree;
+  ChunkControl taken_anew = last;
+  ++taken_anew.producer.sequence;
+  taken_anew.producer.committed = (std::uint64_t{3} << 32) + 200;
+  taken_anew.collector.drained = 0;
+  const std::pair<ChunkControl, std::uint64_t> cases[] = {
+      {last, 40}, {staged, 40}, {settled, 0}, {freed, 0}, {taken_anew, 3}};
+  for (const auto& [state, unreadable] : cases) {
+    const auto reader = ArenaReader::from(
+        std::make_unique<ChangingBytes>(bytes_, control_at(), drained_at_each_look(last, state)));
+    ChunkView view;
+    EXPECT_EQ(reader->read(chunk_, &view), ChunkLook::kRecycled);
+    EXPECT_EQ(view.events_unreadable, unreadable);
+    EXPECT_TRUE(view.stream.empty());
+    EXPECT_TRUE(view.rest.empty());
   }
-  const auto reader =
-      ArenaReader::from(std::make_unique<ChangingBytes>(bytes_, control_at(), std::move(states)));
-  ChunkView view;
-  EXPECT_EQ(reader->read(chunk_, &view), ChunkLook::kRecycled);
-  EXPECT_TRUE(view.stream.empty());
-  EXPECT_TRUE(view.rest.empty());
 }
 
 TEST_F(DamagedArena, IsRefusedWithTheOffsetOfWhatIsWrong) {
