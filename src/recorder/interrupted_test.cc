@@ -5,11 +5,16 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "dial9/event.h"
+#include "dial9/label.h"
+#include "dial9/runtime.h"
 #include "dial9/span.h"
+#include "recorder/labels.h"
 #include "recorder/recording_state.h"
 #include "recorder/shedding.h"
 #include "recorder/test_support.h"
@@ -281,6 +286,84 @@ TEST_F(InterruptedAnywhere, ASpanKeepsItsEnterAndExit) {
   ASSERT_GT(g_steps, 20U);
   const Trace trace = recorder_.read();
   EXPECT_EQ(trace.count("SpanEnter:around"), trace.count("SpanExit:around"));
+}
+
+// Tasks that share a bucket, of which two branches of one are at work at a time: the stepped thread
+// is the one, the handler the other.
+class LabelledAnywhere : public InterruptedAnywhere {
+ protected:
+  using Open = std::optional<label>;
+  static constexpr std::uint64_t kTask = 4'711;
+
+  void SetUp() override {
+    InterruptedAnywhere::SetUp();
+    if (IsSkipped()) return;
+    call_at_each_step(on_step_between);
+    for (std::uint64_t task = kTask + 1; neighbours_.size() < kLabelTasksPerBucket; ++task) {
+      if (label_bucket(task) == label_bucket(kTask)) neighbours_.push_back(task);
+    }
+  }
+  static void begin(Open& open, std::uint64_t task, const char* value) {
+    const runtime::CurrentTask current({task, nullptr});
+    open.emplace("n", value);
+  }
+  static std::string read(std::uint64_t task) {
+    LabelText label;
+    read_label(task, &label);
+    return label.has_value() ? std::string(label.value()) : "";
+  }
+  // Calls `round` once for each step of `work`, which it steps through.
+  template <class Round>
+  void at_each_step(Round round) {
+    g_between_at = 0;
+    do {
+      g_steps = 0;
+      round();
+      expect_room();
+      if (HasFailure()) FAIL() << "at step " << g_between_at;
+    } while (++g_between_at < g_steps);
+    EXPECT_GT(g_between_at, 100U) << "nothing was stepped";
+  }
+  void expect_room() const {
+    Open open[kLabelTasksPerBucket];
+    for (std::size_t i = 0; i < neighbours_.size(); ++i) begin(open[i], neighbours_[i], "room");
+    for (const std::uint64_t task : neighbours_) EXPECT_EQ(read(task), "room");
+  }
+
+  std::vector<std::uint64_t> neighbours_;
+  static inline Open first_;
+  static inline Open second_;
+  static inline Open other_;
+  static inline std::uint64_t other_task_ = 0;
+};
+
+TEST_F(LabelledAnywhere, ATaskNeverHasALabelOfTheTaskWhoseRoomItGot) {
+  other_task_ = neighbours_[0];
+  g_between = [] {
+    first_.reset();
+    begin(other_, other_task_, "other");
+  };
+  at_each_step([] {
+    begin(first_, kTask, "first");
+    step_through([] { begin(second_, kTask, "second"); });
+    EXPECT_EQ(read(other_task_), "other");
+    EXPECT_EQ(read(kTask), "second");
+    other_.reset();
+    EXPECT_EQ(read(other_task_), "");
+    second_.reset();
+    EXPECT_EQ(read(kTask), "");
+  });
+}
+
+TEST_F(LabelledAnywhere, TwoBranchesThatBeginAtOnceLeaveTheirRoomToOthers) {
+  g_between = [] { begin(first_, kTask, "first"); };
+  at_each_step([] {
+    step_through([] { begin(second_, kTask, "second"); });
+    EXPECT_NE(read(kTask), "");
+    second_.reset();
+    first_.reset();
+    EXPECT_EQ(read(kTask), "");
+  });
 }
 
 }  // namespace

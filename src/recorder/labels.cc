@@ -13,6 +13,7 @@ namespace {
 // An open label. The generation's compare-and-swap claims it; odd: open.
 struct alignas(64) Place {
   std::uint32_t generation;
+  std::uint64_t task;  // 0: of a thread. A word that strayed into another's entry is none of its
   std::uint64_t words[LabelText::kWords];
 };
 static_assert(sizeof(Place) == 128);
@@ -24,10 +25,9 @@ struct Entry {
   std::uint64_t word;
 };
 constexpr std::size_t kBuckets = 4096;
-constexpr std::size_t kBucketEntries = 8;
 constexpr std::uint64_t kClaimed = ~std::uint64_t{0};  // no task
 struct alignas(128) Bucket {
-  Entry entries[kBucketEntries];
+  Entry entries[kLabelTasksPerBucket];
 };
 constinit Bucket g_buckets[kBuckets] = {};  // 512 KiB, the same
 constinit std::uint64_t g_dropped = 0;
@@ -79,7 +79,8 @@ std::size_t cut(const text& t, std::size_t most) noexcept {
   return size;
 }
 
-void write_text(std::uint64_t word, const text& name, const text& value) noexcept {
+void write_text(std::uint64_t word, std::uint64_t task, const text& name,
+                const text& value) noexcept {
   LabelText label{};
   label.name_bytes = static_cast<std::uint8_t>(cut(name, kMaxLabelNameBytes));
   label.value_bytes = static_cast<std::uint8_t>(cut(value, kMaxLabelValueBytes));
@@ -88,15 +89,13 @@ void write_text(std::uint64_t word, const text& name, const text& value) noexcep
   std::uint64_t words[LabelText::kWords];
   std::memcpy(words, &label, sizeof words);
   Place& place = place_of(word);
+  __atomic_store_n(&place.task, task, __ATOMIC_RELAXED);
   for (std::size_t i = 0; i < LabelText::kWords; ++i) {
     __atomic_store_n(&place.words[i], words[i], __ATOMIC_RELAXED);
   }
 }
 
-Bucket& bucket_of(std::uint64_t task) noexcept {
-  const std::uint64_t mixed = task * 0x9E37'79B9'7F4A'7C15;
-  return g_buckets[(mixed ^ mixed >> 32) % kBuckets];
-}
+Bucket& bucket_of(std::uint64_t task) noexcept { return g_buckets[label_bucket(task)]; }
 
 Entry* find_entry(std::uint64_t task) noexcept {
   for (Entry& entry : bucket_of(task).entries) {
@@ -105,49 +104,79 @@ Entry* find_entry(std::uint64_t task) noexcept {
   return nullptr;
 }
 
-// Puts the word in; false: no room. `before` is the one that it covers.
-bool enter(std::uint64_t task, std::uint64_t word, std::uint64_t* before) noexcept {
-  if (Entry* entry = find_entry(task)) {
-    // Release: who finds the word finds the text (pairs with the acquire in read_word).
-    *before = __atomic_exchange_n(&entry->word, word, __ATOMIC_RELEASE);
-    return true;
-  }
-  for (Entry& entry : bucket_of(task).entries) {
-    std::uint64_t none = 0;
-    if (load(entry.task) != 0 || !__atomic_compare_exchange_n(&entry.task, &none, kClaimed, false,
-                                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-      continue;
-    }
-    *before = 0;
-    __atomic_store_n(&entry.word, word, __ATOMIC_RELAXED);
-    __atomic_store_n(&entry.task, task, __ATOMIC_RELEASE);
-    return true;
-  }
-  return false;
+bool is_open(std::uint64_t word, std::uint64_t task) noexcept {
+  if (word == 0) return false;
+  const Place& place = place_of(word);
+  return load(place.task) == task &&
+         __atomic_load_n(&place.generation, __ATOMIC_RELAXED) == static_cast<std::uint32_t>(word);
 }
 
-bool is_open(std::uint64_t word) noexcept {
-  return word != 0 && __atomic_load_n(&place_of(word).generation, __ATOMIC_RELAXED) ==
-                          static_cast<std::uint32_t>(word);
+// An entry that is free, or whose label has ended: two branches of a task at a time may leave one
+// behind. Its task is `kClaimed` then; null: there is none.
+Entry* claim_entry(std::uint64_t task) noexcept {
+  for (const bool takes_over : {false, true}) {
+    for (Entry& entry : bucket_of(task).entries) {
+      std::uint64_t owner = load(entry.task);
+      if (owner == kClaimed || (owner != 0 && !takes_over)) continue;
+      if (owner != 0 && is_open(load(entry.word), owner)) continue;
+      const std::uint64_t former = owner;
+      if (!__atomic_compare_exchange_n(&entry.task, &owner, kClaimed, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_RELAXED)) {
+        continue;
+      }
+      if (former == 0 || !is_open(__atomic_load_n(&entry.word, __ATOMIC_SEQ_CST), former)) {
+        return &entry;
+      }
+      __atomic_store_n(&entry.task, former, __ATOMIC_RELEASE);  // labelled meanwhile
+    }
+  }
+  return nullptr;
+}
+
+// Puts the word in; false: no room. `before` is the one that it covers.
+bool enter(std::uint64_t task, std::uint64_t word, std::uint64_t* before) noexcept {
+  constexpr int kTries = 4;
+  for (int i = 0; i < kTries; ++i) {
+    Entry* entry = find_entry(task);
+    if (entry == nullptr) break;
+    // Release: who finds the word finds the text (pairs with the acquire in read_word).
+    // Sequentially consistent with whoever claims the entry: he sees the word, or this sees him.
+    *before = __atomic_exchange_n(&entry->word, word, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&entry->task, __ATOMIC_SEQ_CST) == task) return true;
+    // It went to another task meanwhile, which gets its own word back.
+    std::uint64_t own = word;
+    __atomic_compare_exchange_n(&entry->word, &own, *before, false, __ATOMIC_RELEASE,
+                                __ATOMIC_RELAXED);
+  }
+  Entry* entry = claim_entry(task);
+  if (entry == nullptr) return false;
+  *before = 0;
+  __atomic_store_n(&entry->word, word, __ATOMIC_RELAXED);
+  __atomic_store_n(&entry->task, task, __ATOMIC_RELEASE);
+  return true;
 }
 
 // Takes the word out, if it is the innermost one still. Where it isn't (labels that end out of
 // order, two branches of a task at a time) what refers to it reads as none once it is given back.
 void leave(std::uint64_t task, std::uint64_t word, std::uint64_t before) noexcept {
-  if (!is_open(before)) before = 0;
-  Entry* entry = find_entry(task);
-  if (entry == nullptr ||
-      !__atomic_compare_exchange_n(&entry->word, &word, before, false, __ATOMIC_RELEASE,
-                                   __ATOMIC_RELAXED) ||
-      before != 0) {
+  if (!is_open(before, task)) before = 0;
+  for (Entry& entry : bucket_of(task).entries) {
+    if (load(entry.task) != task) continue;
+    std::uint64_t own = word;
+    if (!__atomic_compare_exchange_n(&entry.word, &own, before, false, __ATOMIC_RELEASE,
+                                     __ATOMIC_RELAXED)) {
+      continue;  // two branches that began at once have an entry each
+    }
+    // The task's last one: the entry goes, unless another branch of the task labels meanwhile.
+    std::uint64_t owner = task;
+    if (before != 0 || !__atomic_compare_exchange_n(&entry.task, &owner, kClaimed, false,
+                                                    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+      return;
+    }
+    const std::uint64_t left = __atomic_load_n(&entry.word, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&entry.task, left == 0 ? 0 : task, __ATOMIC_RELEASE);
     return;
   }
-  // The task's last one: the entry goes, unless another branch of the task labels meanwhile.
-  if (!__atomic_compare_exchange_n(&entry->task, &task, kClaimed, false, __ATOMIC_ACQUIRE,
-                                   __ATOMIC_RELAXED)) {
-    return;
-  }
-  __atomic_store_n(&entry->task, load(entry->word) == 0 ? 0 : task, __ATOMIC_RELEASE);
 }
 
 std::uint64_t read_word(std::uint64_t task) noexcept {
@@ -158,15 +187,17 @@ std::uint64_t read_word(std::uint64_t task) noexcept {
   return load(entry->task) == task ? word : 0;
 }
 
-// False: the label has ended.
-bool copy_text(std::uint64_t word, LabelText* label) noexcept {
+// False: the label has ended, or isn't the task's.
+bool copy_text(std::uint64_t word, std::uint64_t task, LabelText* label) noexcept {
   const Place& place = place_of(word);
   const auto generation = static_cast<std::uint32_t>(word);
   if (__atomic_load_n(&place.generation, __ATOMIC_ACQUIRE) != generation) return false;
+  const std::uint64_t owner = load(place.task);
   std::uint64_t words[LabelText::kWords];
   for (std::size_t i = 0; i < LabelText::kWords; ++i) words[i] = load(place.words[i]);
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   if (__atomic_load_n(&place.generation, __ATOMIC_RELAXED) != generation) return false;
+  if (owner != task) return false;
   std::memcpy(label, words, sizeof words);
   return true;
 }
@@ -175,13 +206,18 @@ bool copy_text(std::uint64_t word, LabelText* label) noexcept {
 
 void read_label(std::uint64_t task, LabelText* label) noexcept {
   const std::uint64_t of_task = read_word(task);
-  if (of_task != 0 && copy_text(of_task, label)) return;
-  if (t_word != 0 && copy_text(t_word, label)) return;
+  if (of_task != 0 && copy_text(of_task, task, label)) return;
+  if (t_word != 0 && copy_text(t_word, 0, label)) return;
   label->name_bytes = 0;
   label->value_bytes = 0;
 }
 
 std::uint64_t labels_dropped() noexcept { return load(g_dropped); }
+
+std::size_t label_bucket(std::uint64_t task) noexcept {
+  const std::uint64_t mixed = task * 0x9E37'79B9'7F4A'7C15;
+  return (mixed ^ mixed >> 32) % kBuckets;
+}
 
 }  // namespace dial9::internal
 
@@ -195,8 +231,8 @@ void label::begin(text name, text value) noexcept {
     __atomic_fetch_add(&g_dropped, 1, __ATOMIC_RELAXED);
     return;
   }
-  write_text(word, name, value);
   task_ = t_task.id;
+  write_text(word, task_, name, value);
   if (task_ == 0) {
     signal_fence();  // a handler on this thread that finds the word finds the text
     before_ = t_word;
