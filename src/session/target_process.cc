@@ -130,7 +130,8 @@ std::vector<ChunkView> TargetProcess::State::read_chunks(TargetLook& look) const
     look.events_unreadable += view.events_unreadable;
     if (result == ChunkLook::kRead) chunks.push_back(std::move(view));
     if (result == ChunkLook::kUnreadable) ++unreadable;
-    // What a recycled chunk held is in a segment by now: the join is looked at again.
+    // What a recycled chunk held is in a segment by now, or counted above: the join is looked at
+    // again.
     if (result == ChunkLook::kRecycled) look.is_join_exact = false;
   }
   if (unreadable != 0) look.notes.push_back(std::to_string(unreadable) + " chunks were unreadable");
