@@ -18,8 +18,30 @@ constexpr int kEndSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 volatile sig_atomic_t g_must_end = 0;
 
+volatile sig_atomic_t g_is_resized = 0;
+
 void on_end(int) { g_must_end = 1; }
-void on_resize(int) {}  // only ends the wait
+void on_resize(int) { g_is_resized = 1; }
+
+// Holds the handled signals back, so that none comes between a look at what they set and the wait
+// that they are to end.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t handled;
+    ::sigemptyset(&handled);
+    for (const int number : kEndSignals) ::sigaddset(&handled, number);
+    ::sigaddset(&handled, SIGWINCH);
+    ::sigprocmask(SIG_BLOCK, &handled, &before_);
+  }
+  ~SignalsHeld() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t before_;
+};
 
 void handle(int number, void (*handler)(int)) {
   struct sigaction action{};
@@ -76,11 +98,17 @@ void TopScreen::show(const std::vector<std::string>& lines) {
 }
 
 bool TopScreen::wait(std::uint64_t time_ns) {
+  const SignalsHeld held;
   if (g_must_end != 0) return false;
+  if (g_is_resized != 0) {  // since the size was asked for, or a moment before: one page too many
+    g_is_resized = 0;
+    return true;
+  }
   timespec left{static_cast<time_t>(time_ns / 1'000'000'000),
                 static_cast<long>(time_ns % 1'000'000'000)};
   pollfd input{STDIN_FILENO, POLLIN, 0};
-  const int ready = ::ppoll(&input, 1, &left, nullptr);
+  const int ready = ::ppoll(&input, 1, &left, &held.before());
+  g_is_resized = 0;
   if (g_must_end != 0) return false;
   if (ready <= 0) return ready == 0 || errno == EINTR;
   char keys[16];
