@@ -15,9 +15,9 @@ namespace {
 
 // Rings are for the process's life: reachable to its end, or they'd count as leaks.
 SampleRing* kept(std::size_t slots) {
-  static std::vector<SampleRing*> rings;
-  rings.push_back(SampleRing::make(slots));
-  return rings.back();
+  static auto* const rings = new std::vector<SampleRing*>;
+  rings->push_back(SampleRing::make(slots));
+  return rings->back();
 }
 
 TEST(SampleRing, GivesSamplesBackInTheOrderOfTheirClaims) {
