@@ -22,14 +22,7 @@ using nlohmann::json;
 
 constexpr std::uint64_t kOriginNs = testing::kOriginNs;
 
-// Thread 5 is sampled each millisecond, `samples` times, in work() inlined into run(); task 7 is
-// dumped at 3 ms at an address that has no symbol, inside std code.
-testing::Bytes profile_trace(std::uint32_t samples) {
-  Encoder out;
-  out.schema(1, "CpuSampleEvent", true,
-             {{"tid", FieldType::kU32},
-              {"source", FieldType::kU8},
-              {"callchain", FieldType::kPooledStackFrames}});
+void declare_dumps_and_symbols(Encoder& out) {
   out.schema(2, "SymbolTableEntry", false,
              {{"addr", FieldType::kVarint},
               {"size", FieldType::kVarint},
@@ -39,6 +32,17 @@ testing::Bytes profile_trace(std::uint32_t samples) {
               {"source_line", FieldType::kVarint}});
   out.schema(3, "TaskDumpEvent", true,
              {{"task_id", FieldType::kVarint}, {"callchain", FieldType::kPooledStackFrames}});
+}
+
+// Thread 5 is sampled each millisecond, `samples` times, in work() inlined into run(); task 7 is
+// dumped at 3 ms at an address that has no symbol, inside std code.
+testing::Bytes profile_trace(std::uint32_t samples) {
+  Encoder out;
+  out.schema(1, "CpuSampleEvent", true,
+             {{"tid", FieldType::kU32},
+              {"source", FieldType::kU8},
+              {"callchain", FieldType::kPooledStackFrames}});
+  declare_dumps_and_symbols(out);
   const auto symbol = [&](std::uint64_t addr, std::string_view name, std::uint64_t depth) {
     out.begin_untimed(2);
     out.varint(addr);
@@ -68,15 +72,7 @@ testing::Bytes profile_trace(std::uint32_t samples) {
 // all of std, with names of 10,000 letters.
 testing::Bytes hostile_trace() {
   Encoder out;
-  out.schema(2, "SymbolTableEntry", false,
-             {{"addr", FieldType::kVarint},
-              {"size", FieldType::kVarint},
-              {"symbol_name", FieldType::kPooledString},
-              {"inline_depth", FieldType::kVarint},
-              {"source_file", FieldType::kPooledString},
-              {"source_line", FieldType::kVarint}});
-  out.schema(3, "TaskDumpEvent", true,
-             {{"task_id", FieldType::kVarint}, {"callchain", FieldType::kPooledStackFrames}});
+  declare_dumps_and_symbols(out);
   for (std::uint64_t depth = 0; depth < 2'000; ++depth) {
     out.begin_untimed(2);
     out.varint(0x1000);
