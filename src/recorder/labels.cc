@@ -33,6 +33,7 @@ constinit Bucket g_buckets[kBuckets] = {};  // 512 KiB, the same
 constinit std::uint64_t g_dropped = 0;
 
 __thread std::uint64_t t_word __attribute__((tls_model("initial-exec"))) = 0;
+// Where the next search begins, modulo kMaxOpenLabels; 0: this thread hasn't searched yet.
 __thread std::uint32_t t_next_place __attribute__((tls_model("initial-exec"))) = 0;
 
 std::uint64_t load(const std::uint64_t& word) noexcept {
@@ -55,7 +56,7 @@ std::uint64_t claim_place() noexcept {
     // Acquire: the last tenant is done with the text (pairs with the release in give_back).
     if (__atomic_compare_exchange_n(&place.generation, &generation, generation + 1, false,
                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-      t_next_place = static_cast<std::uint32_t>(at);
+      t_next_place = static_cast<std::uint32_t>(at) + 1;
       return make_word(at, generation + 1);
     }
   }

@@ -121,6 +121,19 @@ TEST_F(Labels, BeyondTheMostThatMayBeOpenAreCountedAndTheOthersStay) {
   EXPECT_EQ(read(0), "n=next");
 }
 
+TEST_F(Labels, OfOneThreadFindRoomAcrossTheEndOfThePlaces) {
+  for (int i = 0; i < 8; ++i) {  // every thread begins its search somewhere else
+    const std::uint64_t before = labels_dropped();
+    std::thread([] {
+      std::vector<std::unique_ptr<label>> open;
+      for (std::size_t n = 0; n < kMaxOpenLabels - 500; ++n) {
+        open.push_back(std::make_unique<label>("n", "v"));
+      }
+    }).join();
+    EXPECT_EQ(labels_dropped(), before);
+  }
+}
+
 TEST_F(Labels, OfManyTasksAtATimeAreEachTheirOwnAndLeaveRoomForTheNext) {
   for (std::uint64_t round = 0; round < 20; ++round) {
     std::vector<std::unique_ptr<label>> open;
