@@ -1,0 +1,274 @@
+// See flame.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/flame.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <queue>
+#include <utility>
+
+#include "analysis/counts.h"
+#include "analysis/human.h"
+
+namespace dial9::analysis {
+namespace {
+
+constexpr std::size_t kFirstSlots = 1024;
+
+std::uint64_t mix(std::uint64_t hash) {
+  hash *= 0xff51afd7ed558ccdU;
+  hash ^= hash >> 33;
+  hash *= 0xc4ceb9fe1a85ec53U;
+  return hash ^ (hash >> 29);
+}
+
+std::uint64_t hash_pair(std::uint32_t a, std::uint32_t b) {
+  return mix((std::uint64_t{a} << 32) | b);
+}
+
+std::uint64_t hash_text(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  }
+  return hash;
+}
+
+// The slot that holds what `is_it` knows, or the free one where it belongs.
+template <class IsIt>
+std::size_t slot_of(const std::vector<std::uint32_t>& table, std::uint64_t hash, IsIt is_it) {
+  std::size_t slot = hash & (table.size() - 1);
+  while (table[slot] != 0 && !is_it(table[slot])) {
+    slot = (slot + 1) & (table.size() - 1);
+  }
+  return slot;
+}
+
+}  // namespace
+
+std::string percent_of(std::uint64_t part, std::uint64_t total) {
+  return total == 0 ? "-" : human_share(static_cast<double>(part) / static_cast<double>(total));
+}
+
+FlameTree::FlameTree(FlameUnit unit, bool is_inverted, FlameLimits limits)
+    : unit_(unit),
+      is_inverted_(is_inverted),
+      limits_(limits),
+      frames_(1),  // frame 0 is the root's
+      nodes_(1),
+      node_table_(kFirstSlots),
+      frame_table_(kFirstSlots) {
+  limits_.max_frames += 4;  // the ones below
+  limits_.max_frames = std::max(limits_.max_frames, std::uint32_t{4});
+  limits_.max_nodes = std::max(limits_.max_nodes, std::uint32_t{1});
+  no_stack_ = frame(kNoStackName);
+  truncated_frame_ = frame(kTruncatedName);
+  other_ = frame(kLeftOutName);
+}
+
+// Two long names that begin alike stay two.
+NameId FlameTree::bounded(std::string_view text) {
+  if (text.size() <= limits_.max_name_bytes) {
+    return names_.intern(text);
+  }
+  std::array<char, 32> tail{};
+  std::snprintf(tail.data(), tail.size(), "…#%016llx",
+                static_cast<unsigned long long>(hash_text(text)));
+  std::size_t kept = limits_.max_name_bytes;
+  while (kept != 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) {
+    --kept;  // not within a letter
+  }
+  return names_.intern(std::string(text.substr(0, kept)) + tail.data());
+}
+
+FrameId FlameTree::frame(std::string_view name, std::string_view module) {
+  if (frames_.size() >= limits_.max_frames) {
+    // Known ones are found all the same; no new name is kept.
+    const bool is_short = std::max(name.size(), module.size()) <= limits_.max_name_bytes;
+    const bool is_known = is_short && (name.empty() || names_.find(name) != kNoName) &&
+                          (module.empty() || names_.find(module) != kNoName);
+    if (!is_known) {
+      return other_;
+    }
+  }
+  const NameId name_id = bounded(name);
+  const NameId module_id = bounded(module);
+  const std::size_t slot =
+      slot_of(frame_table_, hash_pair(name_id, module_id), [&](std::uint32_t id) {
+        return frames_[id].name == name_id && frames_[id].module == module_id;
+      });
+  if (frame_table_[slot] != 0) {
+    return frame_table_[slot];
+  }
+  if (frames_.size() >= limits_.max_frames) {
+    return other_;
+  }
+  const auto id = static_cast<FrameId>(frames_.size());
+  frames_.push_back({.name = name_id, .module = module_id});
+  frame_table_[slot] = id;
+  if (frames_.size() * 2 > frame_table_.size()) {
+    rehash();
+  }
+  return id;
+}
+
+void FlameTree::rehash() {
+  frame_table_.assign(frame_table_.size() * 2, 0);
+  for (FrameId id = 1; id < frames_.size(); ++id) {
+    const std::uint64_t hash = hash_pair(frames_[id].name, frames_[id].module);
+    frame_table_[slot_of(frame_table_, hash, [](std::uint32_t) { return false; })] = id;
+  }
+}
+
+// 0: there is no room for it.
+std::uint32_t FlameTree::child(std::uint32_t parent, FrameId frame) {
+  const std::size_t slot = slot_of(node_table_, hash_pair(parent, frame), [&](std::uint32_t node) {
+    return nodes_[node].parent == parent && nodes_[node].frame == frame;
+  });
+  if (node_table_[slot] != 0 || nodes_.size() >= limits_.max_nodes ||
+      nodes_[parent].depth >= limits_.max_depth) {
+    return node_table_[slot];
+  }
+  const auto number = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back({.frame = frame, .parent = parent, .depth = nodes_[parent].depth + 1});
+  node_table_[slot] = number;
+  if (nodes_.size() * 2 > node_table_.size()) {
+    node_table_.assign(node_table_.size() * 2, 0);
+    for (std::uint32_t node = 1; node < nodes_.size(); ++node) {
+      const std::uint64_t hash = hash_pair(nodes_[node].parent, nodes_[node].frame);
+      node_table_[slot_of(node_table_, hash, [](std::uint32_t) { return false; })] = node;
+    }
+  }
+  return number;
+}
+
+void FlameTree::count_functions(std::span<const FrameId> leaf_first, std::uint64_t weight) {
+  ++stacks_;
+  frames_[leaf_first.front()].self = sum_of(frames_[leaf_first.front()].self, weight);
+  for (const FrameId id : leaf_first) {
+    Frame& frame = frames_[id];
+    if (frame.last_stack != stacks_) {
+      frame.last_stack = stacks_;
+      frame.total = sum_of(frame.total, weight);
+    }
+  }
+}
+
+void FlameTree::add(std::span<const FrameId> leaf_first, std::uint64_t weight, std::uint64_t count,
+                    bool is_truncated) {
+  // The sum is what percents are of: beyond its largest value nothing more is taken.
+  weight = std::min(weight, kMostCount - total());
+  count_ = sum_of(count_, count);
+  scratch_.assign(leaf_first.begin(), leaf_first.end());
+  if (scratch_.empty()) {
+    scratch_.push_back(no_stack_);
+  }
+  if (is_truncated) {
+    scratch_.push_back(truncated_frame_);
+    truncated_ += weight;
+  }
+  count_functions(scratch_, weight);
+  if (!is_inverted_) {
+    std::reverse(scratch_.begin(), scratch_.end());
+  }
+  std::uint32_t node = 0;
+  nodes_[0].total += weight;
+  for (const FrameId frame : scratch_) {
+    const std::uint32_t next = child(node, frame);
+    if (next == 0) {
+      nodes_[node].cut += weight;
+      left_out_ += weight;
+      return;
+    }
+    node = next;
+    nodes_[node].total += weight;
+  }
+  nodes_[node].self += weight;
+}
+
+std::vector<FlameFunction> FlameTree::functions() const {
+  std::vector<FlameFunction> functions;
+  for (FrameId id = 1; id < frames_.size(); ++id) {
+    if (frames_[id].total != 0) {
+      functions.push_back({id, frames_[id].self, frames_[id].total});
+    }
+  }
+  std::sort(functions.begin(), functions.end(),
+            [&](const FlameFunction& a, const FlameFunction& b) {
+              if (a.self != b.self) {
+                return a.self > b.self;
+              }
+              if (a.total != b.total) {
+                return a.total > b.total;
+              }
+              const int order = name(a.frame).compare(name(b.frame));
+              return order != 0 ? order < 0 : module(a.frame) < module(b.frame);
+            });
+  return functions;
+}
+
+std::vector<FlameRow> flame_rows(const FlameTree& tree, std::uint32_t max_rows) {
+  const std::vector<FlameNode>& nodes = tree.nodes();
+  // Children of each node, heaviest first.
+  std::vector<std::uint32_t> order(nodes.size() - 1);
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    order[i] = i + 1;
+  }
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    if (nodes[a].parent != nodes[b].parent) {
+      return nodes[a].parent < nodes[b].parent;
+    }
+    if (nodes[a].total != nodes[b].total) {
+      return nodes[a].total > nodes[b].total;
+    }
+    const int by_name = tree.name(nodes[a].frame).compare(tree.name(nodes[b].frame));
+    return by_name != 0 ? by_name < 0 : nodes[a].frame < nodes[b].frame;
+  });
+  std::vector<std::uint32_t> first_child(nodes.size() + 1, 0);  // of a node, in `order`
+  for (std::uint32_t node = 0, at = 0; node <= nodes.size(); ++node) {
+    while (at < order.size() && nodes[order[at]].parent < node) {
+      ++at;
+    }
+    first_child[node] = at;
+  }
+  // The heaviest ones: a parent is no lighter than its children.
+  std::vector<bool> is_kept(nodes.size(), false);
+  using Candidate = std::pair<std::uint64_t, std::uint32_t>;  // total, and the lower number first
+  std::priority_queue<Candidate> next;
+  next.emplace(nodes[0].total, ~std::uint32_t{0});
+  for (std::uint32_t kept = 0; !next.empty() && kept < std::max(max_rows, std::uint32_t{1});
+       ++kept) {
+    const std::uint32_t node = ~next.top().second;
+    next.pop();
+    is_kept[node] = true;
+    for (std::uint32_t i = first_child[node]; i < first_child[node + 1]; ++i) {
+      next.emplace(nodes[order[i]].total, ~order[i]);
+    }
+  }
+  std::vector<FlameRow> rows;
+  std::vector<FlameRow> open{FlameRow{}};
+  while (!open.empty()) {
+    const FlameRow row = open.back();
+    open.pop_back();
+    const auto number = static_cast<std::uint32_t>(rows.size());
+    rows.push_back(row);
+    rows.back().left_out = nodes[row.node].cut;
+    std::uint64_t start = row.start;
+    const std::size_t from = open.size();
+    for (std::uint32_t i = first_child[row.node]; i < first_child[row.node + 1]; ++i) {
+      const std::uint32_t node = order[i];
+      if (is_kept[node]) {
+        open.push_back({node, number, start, 0});
+        start += nodes[node].total;
+      } else {
+        rows.back().left_out += nodes[node].total;
+      }
+    }
+    std::reverse(open.begin() + static_cast<std::ptrdiff_t>(from), open.end());
+  }
+  return rows;
+}
+
+}  // namespace dial9::analysis

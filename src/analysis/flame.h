@@ -1,0 +1,145 @@
+// The flame tree: weighted stacks folded by the names of their frames, for CPU time, time off the
+// CPU, bytes, counts alike, and what is written of it. Strongest property: every weight that is
+// added is counted once, and a percent is always of their sum (percent_of); what a bound leaves out
+// is a number of its own, never another frame's. Spec: docs/spec/flame.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/names.h"
+
+namespace dial9::analysis {
+
+using FrameId = std::uint32_t;
+
+// What a weight is.
+enum class FlameUnit : std::uint8_t { kNs, kBytes, kCount };
+
+// The one definition of a percent: `part` of all that the tree was given, "12.5 %". Of nothing:
+// "-".
+std::string percent_of(std::uint64_t part, std::uint64_t total);
+
+struct FlameLimits {
+  std::uint32_t max_nodes = 1 << 20;
+  std::uint32_t max_frames = 1 << 18;  // different names
+  std::uint32_t max_depth = 2048;
+  std::uint32_t max_name_bytes = 512;
+};
+
+// Names that stand for something else than a function.
+inline constexpr std::string_view kNoStackName = "[no stack]";
+inline constexpr std::string_view kTruncatedName = "[outer frames missing]";
+inline constexpr std::string_view kLeftOutName = "[left out]";
+
+struct FlameNode {
+  std::uint64_t total = 0;  // of the stacks that pass here
+  std::uint64_t self = 0;   // of those that end here
+  std::uint64_t cut = 0;    // of those of which the rest is left out
+  FrameId frame = 0;
+  std::uint32_t parent = 0;  // a lower number; of node 0, which is all: itself
+  std::uint32_t depth = 0;
+};
+
+// A function over all stacks, wherever it is in them.
+struct FlameFunction {
+  FrameId frame = 0;
+  std::uint64_t self = 0;   // of stacks of which it is the leaf
+  std::uint64_t total = 0;  // of stacks that it is in, once each
+};
+
+// Not thread-safe. Memory: about 60 bytes a node, 80 and its name a frame, up to the limits.
+class FlameTree {
+ public:
+  // `is_inverted`: from the leaf outwards, so who called it, instead of from the root inwards.
+  explicit FlameTree(FlameUnit unit, bool is_inverted = false, FlameLimits limits = {});
+
+  // The frame of a function by its name and its module ("" if that isn't known). Two functions of
+  // one name in two modules are two. A name that is too long is cut and told apart by a hash.
+  FrameId frame(std::string_view name, std::string_view module = {});
+
+  // One stack, leaf first, that `count` samples (or allocations, or waits) had, together with this
+  // weight. Empty: kNoStackName. `is_truncated`: its outermost frames are missing.
+  void add(std::span<const FrameId> leaf_first, std::uint64_t weight, std::uint64_t count = 1,
+           bool is_truncated = false);
+
+  FlameUnit unit() const { return unit_; }
+  bool is_inverted() const { return is_inverted_; }
+  std::uint64_t total() const { return nodes_.front().total; }
+  std::uint64_t count() const { return count_; }
+  std::uint64_t truncated() const { return truncated_; }  // weight
+  std::uint64_t left_out() const { return left_out_; }    // weight of stacks that were cut
+  const std::vector<FlameNode>& nodes() const { return nodes_; }
+  // By self, then total, then name; those without any weight left out.
+  std::vector<FlameFunction> functions() const;
+  std::string_view name(FrameId frame) const { return names_.text(frames_[frame].name); }
+  std::string_view module(FrameId frame) const { return names_.text(frames_[frame].module); }
+
+ private:
+  struct Frame {
+    NameId name = kNoName;
+    NameId module = kNoName;
+    std::uint64_t self = 0;
+    std::uint64_t total = 0;
+    std::uint64_t last_stack = 0;  // that counted it
+  };
+  NameId bounded(std::string_view text);
+  std::uint32_t child(std::uint32_t parent, FrameId frame);
+  void rehash();
+  void count_functions(std::span<const FrameId> leaf_first, std::uint64_t weight);
+
+  FlameUnit unit_;
+  bool is_inverted_;
+  FlameLimits limits_;
+  Names names_;
+  std::vector<Frame> frames_;
+  std::vector<FlameNode> nodes_;
+  std::vector<std::uint32_t> node_table_;   // open addressing by (parent, frame); 0: free
+  std::vector<std::uint32_t> frame_table_;  // by (name, module); 0: free
+  std::vector<FrameId> scratch_;
+  std::uint64_t stacks_ = 0;
+  std::uint64_t count_ = 0;
+  std::uint64_t truncated_ = 0;
+  std::uint64_t left_out_ = 0;
+  FrameId no_stack_ = 0;
+  FrameId truncated_frame_ = 0;
+  FrameId other_ = 0;
+};
+
+// A node as it is drawn: parents before children, heavier children before lighter ones.
+struct FlameRow {
+  std::uint32_t node = 0;
+  std::uint32_t parent = 0;    // row; of row 0: itself
+  std::uint64_t start = 0;     // weight to its left, from 0 to total
+  std::uint64_t left_out = 0;  // of its total, children that have no row
+};
+// The heaviest `max_rows` nodes, the root first. At least one row.
+std::vector<FlameRow> flame_rows(const FlameTree& tree, std::uint32_t max_rows);
+
+// A weight with its unit: "1.20 s", "4.00 MiB", "17".
+std::string flame_weight(FlameUnit unit, std::uint64_t weight);
+
+// What goes above a tree.
+struct FlameHeading {
+  std::string title;                    // "CPU time"
+  std::string noun = "sample";          // what is counted
+  std::vector<std::string> notes = {};  // what a reader should know, a line each
+};
+
+// A table of functions, self and total with percents. `limit`: functions; `by_total`: sorted by it.
+std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::uint64_t limit,
+                       bool by_total = false);
+// A line a stack, "root;...;leaf weight", as flame graph programs take it (inverted: leaf first).
+// ';' in a name becomes ':'. At most 64 MiB; the rest is one line, kLeftOutName.
+std::string flame_folded(const FlameTree& tree);
+// Whole file. The heaviest 20,000 nodes; those thinner than a third of a pixel are left out.
+std::string flame_svg(const FlameTree& tree, const FlameHeading& heading);
+// Functions and the heaviest `max_nodes` nodes. Format: docs/spec/flame.md.
+std::string flame_json(const FlameTree& tree, const FlameHeading& heading,
+                       std::uint32_t max_nodes = 100'000, std::uint32_t max_functions = 100'000);
+
+}  // namespace dial9::analysis
