@@ -6,10 +6,10 @@
 #include <benchmark/benchmark.h>
 #include <time.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <mutex>
 
 #include "dial9/event.h"
 #include "dial9/internal/runtime_events.h"
@@ -27,9 +27,8 @@ DIAL9_SPAN(TwoFields, "two", DIAL9_FIELDS((std::uint64_t, a), (std::uint64_t, b)
 
 constexpr std::uint64_t kBatch = 20'000;
 
-// One recorder for the process, stepped by hand; the mutex is for two benchmark threads.
+// One recorder for the process, stepped by hand.
 struct Bench {
-  std::mutex mutex;
   std::shared_ptr<internal::RecorderCore> core;
 };
 Bench& bench() {
@@ -46,9 +45,31 @@ Bench& bench() {
   return *instance;
 }
 
-void drain() {
-  const std::lock_guard lock(bench().mutex);
-  bench().core->step();
+// Where the threads of a benchmark meet. They spin: a batch begins on all of them at once.
+class Meeting {
+ public:
+  void wait(int threads) {
+    if (threads == 1) return;
+    const unsigned round = round_.load();
+    if (arrived_.fetch_add(1) + 1 == threads) {
+      arrived_ = 0;
+      ++round_;
+    } else {
+      while (round_ == round) asm volatile("pause");
+    }
+  }
+
+ private:
+  std::atomic<int> arrived_{0};
+  std::atomic<unsigned> round_{0};
+};
+Meeting g_meeting;
+
+// All threads' batches are over: what is timed never runs beside the collector's work.
+void drain(const benchmark::State& state) {
+  g_meeting.wait(state.threads());
+  if (state.thread_index() == 0) bench().core->step();
+  g_meeting.wait(state.threads());
 }
 
 // Times batches of `operation(i)`; reports ns an operation.
@@ -61,7 +82,7 @@ void run_batches(benchmark::State& state, Operation operation) {
     for (std::uint64_t i = 0; i < kBatch; ++i) operation(i);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     state.SetIterationTime(taken.count());
-    drain();
+    drain(state);
   }
   if (bench().core->status().events_dropped != dropped) state.SkipWithError("events were dropped");
   // Summed over the benchmark's threads: what an operation takes in a thread.
