@@ -103,7 +103,7 @@ void on_thread_exit(void*) noexcept {
   t.binding = t.counting = nullptr;
   t.counting_context = nullptr;
   t.is_parked = false;
-  note_worker(t);
+  note_binding(t);
   sched_close(record->sched_file, record->tid);
   release_thread(*record);
 }
@@ -117,7 +117,7 @@ void after_fork_in_child() noexcept {
   t.binding = t.counting = nullptr;
   t.counting_context = nullptr;
   t.is_parked = false;
-  note_worker(t);
+  note_binding(t);
   t.tid = 0;
   new (&g_registry.mutex) std::mutex;
   g_registry.threads = nullptr;
@@ -277,7 +277,7 @@ std::uint32_t own_tid() noexcept {
   }
   t.record->worker.store(binding->worker, std::memory_order_relaxed);
   t.binding = binding;
-  note_worker(t);
+  note_binding(t);
   return binding;
 }
 

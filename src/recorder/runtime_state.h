@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "dial9/internal/span_core.h"
 #include "dial9/runtime.h"
 #include "recorder/sched_files.h"
 
@@ -135,11 +136,17 @@ inline Binding* worker_binding(ThreadState& t, runtime::RuntimeId id) noexcept {
   return id == 0 ? nullptr : worker_binding_cold(t, id);
 }
 
-// After each change of `binding` or `is_parked`.
+// After each change of `is_parked`.
 inline void note_worker(ThreadState& t) noexcept {
   const bool is_plain = t.binding != nullptr && t.binding->worker < kShortWorkers && !t.is_parked;
   t.plain_runtime = is_plain ? t.binding->runtime : kNoRuntime;
   t.plain_worker = is_plain ? t.binding->worker : 0;
+}
+
+// After each change of `binding`.
+inline void note_binding(ThreadState& t) noexcept {
+  note_worker(t);
+  t_span_worker.is_known = false;
 }
 
 // The calling thread's id; one system call a thread.

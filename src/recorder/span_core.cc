@@ -243,18 +243,12 @@ EncodedVarint encode(std::uint64_t value) {
   t.exceptions = &reinterpret_cast<const ExceptionGlobals*>(abi::__cxa_get_globals())->uncaught;
 }
 
-[[gnu::cold, gnu::noinline]] void set_worker(std::uint32_t worker) {
-  t_span_worker.wire = encode(worker == runtime::kUnknownWorker ? kUnknownWorkerId : worker);
-  t_span_worker.known = worker + 1;
-}
-
-void refresh_worker() {
+[[gnu::cold, gnu::noinline]] void find_worker() {
   const Binding* binding = t_state.binding;
   const std::uint32_t worker =
       binding == nullptr ? runtime::kUnknownWorker : event_worker(binding->worker);
-  if (__builtin_expect(t_span_worker.known != worker + 1, 0)) {
-    set_worker(worker);
-  }
+  t_span_worker.wire = encode(worker == runtime::kUnknownWorker ? kUnknownWorkerId : worker);
+  t_span_worker.is_known = true;
 }
 
 }  // namespace
@@ -262,35 +256,48 @@ void refresh_worker() {
 constinit bool g_has_task_spans = false;
 __thread SpanWorker t_span_worker __attribute__((tls_model("initial-exec"))) = {};
 
-// Returns the innermost open span of the task. False: no slot.
-[[gnu::noinline]] static bool link_in_task(SpanCore& span, std::uint64_t id,
-                                           std::uint64_t* around) noexcept {
-  span.slot = enter_slot(span.task, id, poll_of(span.task), around);
-  if (span.slot != nullptr) return true;
-  count_loss(LossCause::kSpanTable, 2);  // its enter and its exit
-  return false;
+// Gives the span the thread's next id, and what an exit needs of its begin.
+static void begin_span(SpanCore& span, ThreadSpans& t, std::uint64_t id, std::uint64_t parent_id,
+                       std::uint64_t around) noexcept {
+  span.id = id;
+  span.wire_id_low = t.wire_id_low | (id & 0x7F);
+  span.wire_id_high = t.wire_id_high;
+  t.next_id = (id & ~kTopBit) + 1;
+  span.parent_id = parent_id != 0 ? parent_id : around;
+  span.exceptions = *t.exceptions;
+  t_buffer.last_loss = LossCause::kCount;  // none since
+}
+
+[[gnu::noinline]] static bool link_in_task(SpanCore& span, std::uint64_t parent_id) noexcept {
+  const std::uint64_t id = kTopBit | t_spans.next_id;
+  std::uint64_t around = 0;
+  span.slot = enter_slot(span.task, id, poll_of(span.task), &around);
+  if (span.slot == nullptr) {
+    count_loss(LossCause::kSpanTable, 2);  // its enter and its exit
+    return false;
+  }
+  begin_span(span, t_spans, id, parent_id, around);
+  return true;
+}
+
+[[gnu::cold, gnu::noinline]] static bool prepare_link(SpanCore& span,
+                                                      std::uint64_t parent_id) noexcept {
+  if (t_spans.next_id == t_spans.end_id) refill(t_spans);
+  if (!t_span_worker.is_known) find_worker();
+  return span_link(span, parent_id);
 }
 
 bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept {
   ThreadSpans& t = t_spans;
-  if (__builtin_expect(t.next_id == t.end_id, 0)) refill(t);
-  refresh_worker();
-  const std::uint64_t id = kTopBit | t.next_id;
-  std::uint64_t around = 0;
-  span.task = polled_task();
-  if (span.task == 0) {
-    around = t.innermost();
-    t.push(id);
-  } else if (!link_in_task(span, id, &around)) {
-    return false;
+  if (__builtin_expect(t.next_id == t.end_id || !t_span_worker.is_known, 0)) {
+    return prepare_link(span, parent_id);
   }
-  span.id = id;
-  span.wire_id_low = t.wire_id_low | (t.next_id & 0x7F);
-  span.wire_id_high = t.wire_id_high;
-  ++t.next_id;
-  span.parent_id = parent_id != 0 ? parent_id : around;
-  span.exceptions = *t.exceptions;
-  t_buffer.last_loss = LossCause::kCount;  // none since
+  span.task = polled_task();
+  if (span.task != 0) return link_in_task(span, parent_id);
+  const std::uint64_t id = kTopBit | t.next_id;
+  const std::uint64_t around = t.innermost();
+  t.push(id);
+  begin_span(span, t, id, parent_id, around);
   return true;
 }
 
@@ -333,17 +340,25 @@ void span_not_entered(SpanCore& span) noexcept {
   return polled_task() == span.task && !is_unwinding;
 }
 
+[[gnu::cold, gnu::noinline]] static bool prepare_unlink(SpanCore& span) noexcept {
+  if (t_spans.exceptions == nullptr) refill(t_spans);  // begun on another thread
+  if (!t_span_worker.is_known) find_worker();
+  return span_unlink(span);
+}
+
+[[gnu::noinline]] static bool unlink_inner(SpanCore& span, bool is_unwinding) noexcept {
+  t_spans.remove(span.id);
+  return !is_unwinding;
+}
+
 bool span_unlink(SpanCore& span) noexcept {
-  refresh_worker();
   ThreadSpans& t = t_spans;
-  if (__builtin_expect(t.exceptions == nullptr, 0)) refill(t);  // begun on another thread
+  if (__builtin_expect(t.exceptions == nullptr || !t_span_worker.is_known, 0))
+    return prepare_unlink(span);
   const bool is_unwinding = *t.exceptions > span.exceptions;
   if (span.task != 0) return unlink_in_task(span, is_unwinding);
-  if (__builtin_expect(t.innermost() == span.id, 1)) {
-    --t.depth;
-  } else {
-    t.remove(span.id);
-  }
+  if (__builtin_expect(t.innermost() != span.id, 0)) return unlink_inner(span, is_unwinding);
+  --t.depth;
   return !is_unwinding;
 }
 

@@ -189,6 +189,8 @@ template <>
 struct FieldTraits<interned, false> : PooledField<kWirePooledString> {};
 template <>
 struct FieldTraits<callchain, false> : PooledField<kWirePooledStack> {};
+template <>
+struct FieldTraits<SymbolField, false> : PooledField<kWirePooledString> {};
 
 template <class T>
 struct FieldTraits<optional<T>, false> : FieldTraits<T> {

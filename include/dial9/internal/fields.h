@@ -50,6 +50,13 @@ struct interned {
   constexpr interned(const S& s) : data(s.data()), size(s.size()) {}
 };
 
+namespace internal {
+// An interned string that is a Symbol in every event of its type.
+struct SymbolField {
+  Symbol* symbol;
+};
+}  // namespace internal
+
 // Raw bytes, copied.
 struct bytes {
   const void* data = nullptr;

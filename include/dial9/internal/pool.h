@@ -34,11 +34,12 @@ inline std::uint32_t hash_text(const char* data, std::size_t size) noexcept {
 }
 
 // The id that the open chunk has for the value; 0: none yet. Absent optionals count as known.
+inline std::uint32_t pool_find(const ThreadBuffer& buffer, const SymbolField& v) noexcept {
+  const std::uint32_t id = __atomic_load_n(&v.symbol->id, __ATOMIC_RELAXED);
+  return buffer.tables->symbols[id % kSymbolSlots] == id ? id : 0;
+}
 inline std::uint32_t pool_find(const ThreadBuffer& buffer, const interned& v) noexcept {
-  if (v.symbol != nullptr) {
-    const std::uint32_t id = __atomic_load_n(&v.symbol->id, __ATOMIC_RELAXED);
-    return buffer.tables->symbols[id % kSymbolSlots] == id ? id : 0;
-  }
+  if (v.symbol != nullptr) return pool_find(buffer, SymbolField{v.symbol});
   const std::uint32_t hash = hash_text(v.data, v.size);
   const ChunkTables::Text& slot = buffer.tables->texts[hash % kTextSlots];
   if (slot.id == 0 || slot.hash != hash || slot.size != v.size) return 0;
@@ -58,6 +59,9 @@ inline std::uint32_t pool_find(const ThreadBuffer& b, const annotated<T, U, K, R
 inline std::size_t pool_definition_bytes(const interned& v) noexcept {
   return kStringFrameBytes + (v.symbol != nullptr ? __builtin_strlen(v.symbol->text) : v.size);
 }
+inline std::size_t pool_definition_bytes(const SymbolField& v) noexcept {
+  return pool_definition_bytes(interned(*v.symbol));
+}
 inline std::size_t pool_definition_bytes(const callchain& v) noexcept {
   return kStackFrameBytes + v.count * 8;
 }
@@ -73,6 +77,9 @@ inline std::size_t pool_definition_bytes(const annotated<T, U, K, R>& v) noexcep
 // Finds the value or writes its pool frame at the cursor; thread_reserve() made the room.
 std::uint32_t pool_define(ThreadBuffer& buffer, const interned& v) noexcept;
 std::uint32_t pool_define(ThreadBuffer& buffer, const callchain& v) noexcept;
+inline std::uint32_t pool_define(ThreadBuffer& buffer, const SymbolField& v) noexcept {
+  return pool_define(buffer, interned(*v.symbol));
+}
 template <class T>
 inline std::uint32_t pool_define(ThreadBuffer& buffer, const optional<T>& v) noexcept {
   return v.has_value ? pool_define(buffer, v.value) : 0;

@@ -55,7 +55,7 @@ struct SpanCore {
 // bring it up to date.
 struct SpanWorker {
   EncodedVarint wire;
-  std::uint32_t known;  // the worker that `wire` is, plus 1; 0: none yet
+  bool is_known;  // false from the start, and when the thread begins to serve another
 };
 extern __thread SpanWorker t_span_worker __attribute__((tls_model("initial-exec")));
 
@@ -84,7 +84,7 @@ struct SpanHead {
                    (::dial9::optional<std::uint64_t>, parent_span_id))
 };
 struct SpanName {
-  DIAL9_PP_MEMBERS(SpanName, (::dial9::interned, span_name))
+  DIAL9_PP_MEMBERS(SpanName, (SymbolField, span_name))
 };
 struct SpanTimes {
   DIAL9_PP_MEMBERS(SpanTimes, (::dial9::ns_u64, active_ns), (::dial9::ns_u64, idle_ns),

@@ -151,10 +151,11 @@ constexpr auto stamp_event(const E& event, std::uint64_t ns, int) noexcept
 template <class E>
 constexpr void stamp_event(const E&, std::uint64_t, long) noexcept {}
 
-// Returns the stamp, 0 if dropped. `epoch` is not 0.
+// Returns the stamp, 0 if dropped. `epoch` is not 0. Where the event is built in the same function,
+// its fields stay in registers.
 template <bool kHasStamp, class E>
-inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
-                                 std::uint64_t stamp) noexcept {
+[[gnu::always_inline]] inline std::uint64_t write_event_here(std::uint32_t epoch, const E& event,
+                                                             std::uint64_t stamp) noexcept {
   ThreadBuffer& buffer = t_buffer;
   if (__builtin_expect(buffer.ready_epoch != epoch, 0)) {
     if (!thread_enter(buffer, EventTypeOf<E>::type, event_task(event, 0))) return 0;
@@ -173,7 +174,9 @@ inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
                         (buffer.tables->schemas[id / 64] >> (id % 64) & 1) != 0 &&
                         measured.all_known;
   if (__builtin_expect(!is_ready, 0)) {
-    measured = prepare_event<E, EventTypeOf<E>::kFields>(buffer, event);
+    // A copy: what is written below needs no address, and may live in registers.
+    const E copy = event;
+    measured = prepare_event<E, EventTypeOf<E>::kFields>(buffer, copy);
     if (!measured.all_known) {
       signal_fence();
       buffer.ready_epoch = epoch;
@@ -192,6 +195,13 @@ inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
   signal_fence();
   buffer.ready_epoch = epoch;
   return ns;
+}
+
+// The same, one function for all places that record events of this type.
+template <bool kHasStamp, class E>
+inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
+                                 std::uint64_t stamp) noexcept {
+  return write_event_here<kHasStamp>(epoch, event, stamp);
 }
 
 }  // namespace dial9::internal
