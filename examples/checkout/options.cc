@@ -41,6 +41,12 @@ std::optional<Options> parse_options(int argc, char** argv, int* exit_code) {
   auto* dir = app.add_option("--trace-dir", options.trace_dir, "Record into this directory");
   auto* ring = app.add_flag("--memory-ring", options.is_memory_ring, "Record into memory only");
   ring->excludes(dir);
+  std::string sources = "all";
+  app.add_option("--sources", sources,
+                 "runtime: events of the runtime and spans alone; all: also the samples of the "
+                 "process and its threads")
+      ->check(CLI::IsMember({"runtime", "all"}))
+      ->capture_default_str();
   app.add_option("--rotation-ms", options.rotation_ms, "Longest time in one segment, ms")
       ->check(CLI::Range(10, 3600000))
       ->capture_default_str();
@@ -66,6 +72,7 @@ std::optional<Options> parse_options(int argc, char** argv, int* exit_code) {
     return std::nullopt;
   }
   options.faults = *set;
+  options.has_all_sources = sources == "all";
   return options;
 }
 

@@ -25,6 +25,7 @@ struct Options {
   FaultSet faults;
   std::string trace_dir;              // record into this directory; empty: see is_memory_ring
   bool is_memory_ring = false;        // record into memory, nothing on disk
+  bool has_all_sources = true;        // else runtime events and spans alone
   std::uint32_t rotation_ms = 10000;  // a segment of the recording is sealed at this age
   std::string dump_path;              // memory ring: where SIGUSR1 writes it to
 };

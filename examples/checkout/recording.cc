@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording.h"
 
+#include <dial9/cpu_samples.h>
 #include <dial9/source.h>
 
 #include <cstdio>
@@ -12,6 +13,10 @@ namespace {
 
 constexpr std::uint64_t kDiskBudgetBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMemoryBudgetBytes = std::uint64_t{32} << 20;
+
+void report(const char* source, const dial9::Status& status) {
+  if (!status) std::fprintf(stderr, "checkout: no %s: %s\n", source, status.message().c_str());
+}
 
 }  // namespace
 
@@ -32,7 +37,9 @@ Recording::Recording(const Options& options) {
     std::fprintf(stderr, "checkout: not recording: %s\n", status.message().c_str());
     return;
   }
-  dial9::add_process_usage();
+  if (!options.has_all_sources) return;
+  report("resource usage", dial9::add_process_usage());
+  report("CPU samples", dial9::add_cpu_samples());
 }
 
 bool Recording::dump(const std::string& path) {
