@@ -4,11 +4,13 @@
 // Referred to by whoever needs the interposed functions linked in; pulls in the other files.
 namespace dial9::interpose {
 extern const char files_anchor;
+extern const char listeners_anchor;
 extern const char locks_anchor;
 extern const char waits_anchor;
 }  // namespace dial9::interpose
 extern "C" const char* const dial9_interpose_is_linked[];
 const char* const dial9_interpose_is_linked[] = {&dial9::interpose::files_anchor,
+                                                 &dial9::interpose::listeners_anchor,
                                                  &dial9::interpose::locks_anchor,
                                                  &dial9::interpose::waits_anchor};
 
