@@ -30,7 +30,7 @@ Status add_process_usage(std::chrono::nanoseconds period = std::chrono::millisec
 // while the host records, less often while it idles. Link dial9_session. Fails on kernels without
 // SO_COOKIE (before Linux 4.12), or if it was called before. Cost: 2 us a listener and sample;
 // finding listeners 0.5 us a descriptor at the start and once a minute, where listen() isn't
-// interposed (bench/resources).
+// interposed.
 Status add_accept_queues(std::chrono::nanoseconds period = std::chrono::milliseconds(400)) noexcept;
 
 // After return the callback isn't running and won't run again. False: no such source.

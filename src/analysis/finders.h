@@ -58,6 +58,7 @@ void find_task_leaks(const FindContext& context, Findings& out);
 void find_blocking_calls(const FindContext& context, Findings& out);
 void find_strand_waits(const FindContext& context, Findings& out);
 void find_migrations(const FindContext& context, Findings& out);
+void find_accept_queues(const FindContext& context, Findings& out);
 void find_loss(const FindContext& context, Findings& out);
 // Adds to what the others found: what was left out to keep within the recorder's budget makes their
 // counts lower bounds.

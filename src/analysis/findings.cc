@@ -42,6 +42,8 @@ std::string_view to_string(FindingKind kind) {
       return "strand-wait";
     case FindingKind::kMigration:
       return "migration";
+    case FindingKind::kAcceptQueue:
+      return "accept-queue";
     case FindingKind::kLoss:
       return "loss";
   }
@@ -60,6 +62,7 @@ std::vector<Finding> diagnose(const Trace& trace, const FindingOptions& options)
   find_blocking_calls(context, out);
   find_strand_waits(context, out);
   find_migrations(context, out);
+  find_accept_queues(context, out);
   find_loss(context, out);
   find_shed(context, out);
   dial9::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {

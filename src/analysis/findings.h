@@ -25,6 +25,7 @@ enum class FindingKind : std::uint8_t {
   kBlockingCall,
   kStrandWait,
   kMigration,
+  kAcceptQueue,
   kLoss,
 };
 std::string_view to_string(Severity severity);  // "info", "warning", "critical"
@@ -36,7 +37,8 @@ struct Finding {
   std::string message;      // one line: what, where, how much
   std::uint64_t count = 0;  // how often
   // The longest of them: a poll, a delay, a wait; of queue-growth how long it rose, of task-leak
-  // the age of the oldest, of migration the longest known delay after a change. kUnknownNs: none.
+  // the age of the oldest, of migration the longest known delay after a change, of
+  // accept-queue the longest time nearly full. kUnknownNs: none.
   std::uint64_t worst_ns = kUnknownNs;
   std::uint64_t at_ns = kUnknownNs;  // of the worst, absolute; kUnknownNs: no one moment
   std::uint64_t end_ns = kUnknownNs;

@@ -115,6 +115,9 @@ Series& Loader::Impl::series(NameId runtime, Series::Kind kind) {
     case Series::Kind::kResidentBytes:
       name += "resident bytes";
       break;
+    case Series::Kind::kAcceptQueue:
+      name += "accept queue";
+      break;
   }
   Series made;
   made.name = trace_.names.intern(name);

@@ -157,6 +157,10 @@ class Loader::Impl final : public format::Visitor {
   void on_loss(const format::Event& event, const Plan& plan);
   void on_shed(const format::Event& event, const Plan& plan);
 
+  // --- handlers (load_platform.cc)
+  void on_accept_queue(const format::Event& event, const Plan& plan);
+  AcceptQueue* accept_queue(std::uint64_t cookie, std::uint64_t inode, const std::string& address);
+
   // --- handlers (load_profile.cc)
   void on_cpu_sample(const format::Event& event, const Plan& plan);
   void on_symbol(const format::Event& event, const Plan& plan);
@@ -214,7 +218,9 @@ class Loader::Impl final : public format::Visitor {
 
   std::unordered_map<NameId, std::uint32_t> type_index_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> tables_by_hash_;  // in custom
-  std::unordered_map<std::uint64_t, std::uint32_t> series_of_;  // by runtime and kind
+  std::unordered_map<std::uint64_t, std::uint32_t> series_of_;        // by runtime and kind
+  std::unordered_map<std::uint64_t, std::uint32_t> accept_queue_of_;  // by cookie
+  std::unordered_map<NameId, std::uint64_t> listener_at_;  // address: cookie of its first
   std::map<std::uint64_t, RawWorker> workers_;
   std::uint64_t last_worker_id_ = ~std::uint64_t{0};
   RawWorker* last_worker_ = nullptr;

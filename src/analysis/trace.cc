@@ -179,6 +179,9 @@ std::size_t Trace::bytes() const {
   for (const Series& one : series) {
     total += sum_bytes(one.at_ns, one.value);
   }
+  for (const AcceptQueue& queue : accept_queues) {
+    total += sizeof queue + queue.samples.bytes();
+  }
   for (const EventTable& table : custom) {
     total += sum_bytes(table.at_ns, table.bits, table.types);
   }

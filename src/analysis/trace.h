@@ -176,7 +176,8 @@ struct Series {
   enum class Kind : std::uint8_t {
     kQueueDepth,
     kAliveTasks,
-    kResidentBytes
+    kResidentBytes,
+    kAcceptQueue
   } kind = Kind::kQueueDepth;
   NameId runtime = kNoName;
   Column<std::uint64_t> at_ns;
@@ -226,6 +227,23 @@ struct ResourceSample {
   std::uint64_t max_rss_bytes = kUnknownNs;
   std::uint64_t major_faults = 0;
   std::uint64_t involuntary_context_switches = 0;
+};
+
+// One reading of a listener's accept queue.
+struct AcceptSample {
+  std::uint64_t at_ns = 0;
+  std::uint32_t pending = 0;         // connections that nobody accepted yet
+  std::uint32_t backlog = 0;         // its limit: full when pending exceeds it
+  std::uint64_t drops = kUnknownNs;  // attempts dropped so far; kUnknownNs: not recorded
+};
+
+inline constexpr std::size_t kMostAcceptQueues = 1'024;  // those beyond aren't kept
+
+// A TCP socket that listens, with its readings by time.
+struct AcceptQueue {
+  std::uint64_t cookie = 0;
+  NameId address = kNoName;  // "127.0.0.1:8080"; of a second socket there with its inode
+  Column<AcceptSample> samples;
 };
 
 struct LossRecord {
@@ -314,9 +332,10 @@ struct Trace {
   std::vector<SampleRow> sample_rows;  // lanes first
   Column<TaskDump> dumps;              // by (task, time)
   Column<ResourceSample> resources;
-  std::vector<LossRecord> loss;  // by first_ns
-  std::vector<ShedRecord> shed;  // by at_ns, each once
-  std::vector<Anchor> anchors;   // by monotonic_ns
+  std::vector<AcceptQueue> accept_queues;  // in order of first sight, at most kMostAcceptQueues
+  std::vector<LossRecord> loss;            // by first_ns
+  std::vector<ShedRecord> shed;            // by at_ns, each once
+  std::vector<Anchor> anchors;             // by monotonic_ns
   std::vector<MetadataEntry> metadata;
   std::vector<EventTable> custom;
   std::vector<InputFile> inputs;

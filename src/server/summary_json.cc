@@ -122,6 +122,8 @@ std::string_view kind_text(analysis::Series::Kind kind) {
       return "tasks";
     case analysis::Series::Kind::kResidentBytes:
       return "bytes";
+    case analysis::Series::Kind::kAcceptQueue:
+      return "connections";
   }
   return "depth";
 }

@@ -189,6 +189,11 @@ void read_sources(Reader& reader, EnvironmentPlan& plan) {
   std::uint64_t usage_ms = 100;
   reader.number("DIAL9_PROCESS_RESOURCE_USAGE_SAMPLE_INTERVAL_MS", 1, 3'600'000, &usage_ms);
   if (has_usage) plan.process_usage_period = std::chrono::milliseconds(usage_ms);
+  bool has_queues = false;
+  reader.flag("DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED", &has_queues);
+  std::uint64_t queues_ms = 400;
+  reader.number("DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS", 1, 3'600'000, &queues_ms);
+  if (has_queues) plan.accept_queues_period = std::chrono::milliseconds(queues_ms);
   bool has_cpu_samples = true;
   reader.flag("DIAL9_CPU_PROFILE_ENABLED", &has_cpu_samples);
   std::uint64_t hz = 99;
@@ -222,9 +227,6 @@ void read_unbuilt(Reader& reader) {
   reader.unbuilt_flag("DIAL9_MEMORY_PROFILE_ENABLED", "memory profiling");
   reader.unbuilt_value("DIAL9_MEMORY_SAMPLE_RATE_BYTES", "memory profiling");
   reader.unbuilt_flag("DIAL9_MEMORY_TRACK_LIVESET", "memory profiling");
-  reader.unbuilt_flag("DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED", "sampling of accept queues");
-  reader.unbuilt_value("DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS",
-                       "sampling of accept queues");
   reader.unbuilt_flag("DIAL9_TASK_DUMP_ENABLED", "dumping of task stacks");
   reader.unbuilt_value("DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS", "dumping of task stacks");
 }

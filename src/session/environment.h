@@ -19,6 +19,7 @@ struct EnvironmentPlan {
   RecorderOptions options;
   bool has_directory = false;  // one was named; else options.directory is the default
   std::chrono::nanoseconds process_usage_period{0};  // 0: off
+  std::chrono::nanoseconds accept_queues_period{0};  // 0: off
   std::uint32_t cpu_sample_hz = 0;                   // 0: off
   int cpu_signal = 0;                                // 0: SIGPROF
   std::uint32_t sched_wait_sample_rate = 10;

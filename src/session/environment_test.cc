@@ -107,9 +107,8 @@ TEST(Environment, ReportsAnUnknownVariable) {
 TEST(Environment, SaysWhatWasAskedForAndIsNotBuiltIn) {
   for (const char* name : {"DIAL9_S3_BUCKET", "DIAL9_S3_PREFIX", "DIAL9_SCHEDULE_PROFILE_ENABLED",
                            "DIAL9_MEMORY_PROFILE_ENABLED", "DIAL9_MEMORY_SAMPLE_RATE_BYTES",
-                           "DIAL9_MEMORY_TRACK_LIVESET", "DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED",
-                           "DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS",
-                           "DIAL9_TASK_DUMP_ENABLED", "DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS"}) {
+                           "DIAL9_MEMORY_TRACK_LIVESET", "DIAL9_TASK_DUMP_ENABLED",
+                           "DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS"}) {
     const EnvironmentPlan plan = plan_from({{name, "1"}});
     ASSERT_EQ(plan.messages.size(), 1U) << name;
     EXPECT_TRUE(mentions(plan.messages, name));
@@ -117,6 +116,15 @@ TEST(Environment, SaysWhatWasAskedForAndIsNotBuiltIn) {
   }
   EXPECT_TRUE(plan_from({{"DIAL9_SCHEDULE_PROFILE_ENABLED", "false"}}).messages.empty());
   EXPECT_FALSE(plan_from({{"DIAL9_TASK_TRACKING_ENABLED", "false"}}).messages.empty());
+}
+
+TEST(Environment, SamplesAcceptQueuesOnlyIfAskedTo) {
+  EXPECT_EQ(plan_from({{"DIAL9_ENABLED", "1"}}).accept_queues_period.count(), 0);
+  const char* const name = "DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED";
+  EXPECT_EQ(plan_from({{name, "1"}}).accept_queues_period, std::chrono::milliseconds(400));
+  EXPECT_EQ(plan_from({{name, "1"}, {"DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS", "100"}})
+                .accept_queues_period,
+            std::chrono::milliseconds(100));
 }
 
 TEST(Environment, KeepsASegmentWithinHalfOfASmallBudget) {

@@ -26,6 +26,11 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
       const Status added = add_process_usage(plan.process_usage_period);
       if (!added) result.messages.push_back(added.message());
     }
+    if (plan.accept_queues_period.count() != 0) {
+      remove_source("accept_queues");
+      const Status added = add_accept_queues(plan.accept_queues_period);
+      if (!added) result.messages.push_back(added.message());
+    }
     auto [recorder, status] = Recorder::start(plan.options);
     result.recorder = std::move(recorder);
     result.status = std::move(status);

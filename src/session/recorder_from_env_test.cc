@@ -55,6 +55,19 @@ TEST_F(FromEnvironment, StartsInTheDirectoryThatItNames) {
   EXPECT_TRUE(remove_cpu_samples()) << "on unless told otherwise";
 }
 
+TEST_F(FromEnvironment, SamplesAcceptQueuesWhereAskedTo) {
+  ::setenv("DIAL9_ENABLED", "true", 1);
+  ::setenv("DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED", "true", 1);
+  EnvRecorder env = recorder_from_env();
+  ::unsetenv("DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED");
+  ASSERT_TRUE(env.status.ok()) << env.status.message();
+  EXPECT_TRUE(env.messages.empty()) << env.messages[0];
+  EXPECT_TRUE(remove_source("accept_queues"));
+  EXPECT_TRUE(env.recorder.stop().is_complete);
+  remove_source("process_usage");
+  EXPECT_TRUE(remove_cpu_samples());
+}
+
 struct SeenInChild {
   std::uint32_t asked_hz = 0;
   std::uint32_t messages = 0;

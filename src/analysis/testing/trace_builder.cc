@@ -65,6 +65,15 @@ const std::vector<EventSchema>& schemas() {
        {{"cause", kText}, {"count", kVarint}, {"first_ns", kVarint}, {"last_ns", kVarint}}},
       {"ClockSyncEvent", {{"realtime_ns", kVarint}}},
       {"SegmentMetadataEvent", {{"entries", FieldType::kStringMap}}},
+      {"TcpAcceptQueueEvent",
+       {{"socket_cookie", kVarint},
+        {"socket_inode", kVarint},
+        {"ip_version", FieldType::kU8},
+        {"local_addr", FieldType::kString},
+        {"local_port", FieldType::kU16},
+        {"pending_connections", kU32},
+        {"backlog_limit", kU32},
+        {"dropped_connections", kVarint, true}}},
   };
   return kSchemas;
 }
@@ -191,6 +200,24 @@ void TraceBuilder::resources(std::uint64_t at_ns, std::uint64_t cpu_ns) {
   encoder_.varint(cpu_ns);
   encoder_.varint(0);
   encoder_.varint(64 << 20);
+}
+
+void TraceBuilder::accept_queue(std::uint64_t at_ns, std::uint64_t cookie, std::uint32_t port,
+                                std::uint32_t pending, std::uint32_t backlog, std::uint64_t drops) {
+  begin(kAcceptQueue, at_ns);
+  encoder_.varint(cookie);
+  encoder_.varint(1'000 + cookie);
+  encoder_.u8(4);
+  encoder_.string("127.0.0.1");
+  encoder_.u16(static_cast<std::uint16_t>(port));
+  encoder_.u32(pending);
+  encoder_.u32(backlog);
+  if (drops == kNoDrops) {
+    encoder_.absent();
+  } else {
+    encoder_.present();
+    encoder_.varint(drops);
+  }
 }
 
 void TraceBuilder::loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,

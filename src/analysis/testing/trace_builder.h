@@ -39,6 +39,9 @@ class TraceBuilder {
   void lock_wait(std::uint64_t at_ns, std::uint64_t duration_ns, std::uint64_t task,
                  std::uint64_t lock, std::uint32_t owner_tid = 0, std::uint32_t tid = 0);
   void resources(std::uint64_t at_ns, std::uint64_t cpu_ns);
+  static constexpr std::uint64_t kNoDrops = ~std::uint64_t{0};  // the writer doesn't tell
+  void accept_queue(std::uint64_t at_ns, std::uint64_t cookie, std::uint32_t port,
+                    std::uint32_t pending, std::uint32_t backlog, std::uint64_t drops = kNoDrops);
   void loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,
             std::uint64_t first_ns, std::uint64_t last_ns);
   void clock_sync(std::uint64_t at_ns, std::uint64_t realtime_ns);
@@ -70,6 +73,7 @@ class TraceBuilder {
     kLoss,
     kClockSync,
     kMetadata,
+    kAcceptQueue,
   };
   void begin(Type type, std::uint64_t at_ns);
 
