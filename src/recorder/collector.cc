@@ -47,6 +47,18 @@ Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, C
   next_anchor_ns_ = now + kAnchorNs;
   metadata_version_ = metadata_version_now_();
   window_start_ns_ = now;
+  writer_.set_opening([this] { return opening(); });
+}
+
+std::vector<std::uint8_t> Collector::opening() {
+  std::vector<std::uint8_t> streams;
+  if (!clock_.has_sources) return streams;
+  if (costs_ != nullptr) streams = costs_->recent_rates();
+  for (StreamSource* source : stream_sources()) {
+    const std::vector<std::uint8_t> one = source->opening();
+    streams.insert(streams.end(), one.begin(), one.end());
+  }
+  return streams;
 }
 
 void Collector::recalibrate(std::uint64_t now_ns) {
@@ -95,7 +107,6 @@ void Collector::keep_costs(std::uint64_t now_ns) {
   if (!clock_.has_sources) return;
   if (costs_ == nullptr) {
     costs_ = std::make_unique<CostKeeper>(budget_, calibrate_producer_costs(), internal::now_ns);
-    writer_.set_opening([this] { return costs_->recent_rates(); });
   }
   if (now_ns < costs_->next_ns()) return;
   costs_->step(cost_reading(now_ns));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "recorder/arena.h"
 #include "recorder/clock_calibration.h"
@@ -62,6 +63,7 @@ class Collector {
  private:
   void sample(std::uint64_t now_ns);
   void take_streams(std::uint64_t now_ns);
+  std::vector<std::uint8_t> opening();
   void recalibrate(std::uint64_t now_ns);
   DrainResult drain_and_report(std::uint64_t now_ns, bool takes_all);
   CostReading cost_reading(std::uint64_t now_ns) const;

@@ -32,12 +32,16 @@ class StreamSource {
   // What was gathered since. Also before each rotation and after the last rest().
   virtual std::vector<SourceStream> take() = 0;
 
+  // What each segment begins with, behind its prologue: whole streams, which count as no events.
+  // Called inside the writer, with no call above under way.
+  virtual std::vector<std::uint8_t> opening() { return {}; }
+
   // Changes whenever metadata() would.
   virtual std::uint64_t metadata_version() const = 0;
   virtual Metadata metadata() const = 0;
 };
 
-inline constexpr int kMostStreamSources = 4;
+inline constexpr int kMostStreamSources = 8;
 // For the process's life. False: there are so many already.
 bool add_stream_source(StreamSource* source) noexcept;
 // Those that were added.

@@ -10,6 +10,7 @@
 #include "dial9/source.h"
 #include "recorder/runtime_host.h"
 #include "session/environment.h"
+#include "sources/module_table.h"
 
 namespace dial9 {
 namespace {
@@ -30,6 +31,10 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
       remove_source("accept_queues");
       const Status added = add_accept_queues(plan.accept_queues_period);
       if (!added) result.messages.push_back(added.message());
+    }
+    // For the stacks of every source, those of blocking calls too.
+    if (!internal::require_module_table()) {
+      result.messages.push_back("stacks can't be named later: too many sources");
     }
     auto [recorder, status] = Recorder::start(plan.options);
     result.recorder = std::move(recorder);

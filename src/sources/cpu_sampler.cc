@@ -19,6 +19,7 @@
 #include "dial9/internal/thread_buffer.h"
 #include "sources/cpu_samples.h"
 #include "sources/host_cpu.h"
+#include "sources/module_table.h"
 #include "sources/quiet_kernel.h"
 #include "sources/signal_owner.h"
 #include "unwind/unwind.h"
@@ -197,6 +198,7 @@ Status CpuSampler::start(const CpuSampleOptions& options) {
     return Status::failure("CPU samples: too many sources");
   }
   state.was_asked = true;
+  if (!require_module_table()) return Status::failure("CPU samples: too many sources");
   state.frequency_hz = options.frequency_hz;
   ++state.version;
   const auto refuse = [&](const std::string& why) {

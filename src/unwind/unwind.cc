@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "unwind/loader_probe.h"
 #include "unwind/modules.h"
 #include "unwind/native.h"
 #include "unwind/thread_stack.h"
@@ -20,6 +21,9 @@ std::atomic<pid_t> g_preparing{0};
 }  // namespace
 
 Prepared prepare() noexcept {
+  if (!does_loader_answer()) {
+    return Prepared::kBusy;
+  }
   const pid_t self = getpid();
   pid_t holder = 0;
   while (!g_preparing.compare_exchange_weak(holder, self, std::memory_order_acquire)) {

@@ -65,7 +65,7 @@ struct Result {
 
 enum class Prepared : std::uint8_t {
   kDone,
-  kBusy,  // another thread is at it; walks know no more than before until it is through
+  kBusy,  // another thread is at it, or the loader doesn't answer; walks know no more than before
   kNoMemory,
 };
 
@@ -75,7 +75,8 @@ enum class Prepared : std::uint8_t {
 // With glibc >= 2.35 a module loaded since is found all the same, only slower; with older ones its
 // frames have no table until the next call.
 // Any thread, never in a signal handler: it locks and allocates (about 1 byte per 8 functions).
-// The first call starts one thread for some microseconds if it is made on the main thread.
+// The first call of a process starts one or two threads for some microseconds: it asks whether the
+// loader answers (loader_probe.h), and the main thread needs another to learn of its stack.
 // Where another thread is in here, or memory is short, everything is left as it was.
 Prepared prepare() noexcept;
 
