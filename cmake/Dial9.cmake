@@ -29,6 +29,10 @@ if(dial9_sanitize)
   add_compile_definitions(DIAL9_SANITIZED=1 ${dial9_sanitized})
 endif()
 
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+  add_compile_definitions(DIAL9_EMULATED=1)  # for tests
+endif()
+
 # g++'s sanitizers define libc's functions in libraries, where our interposer finds them as "the next";
 # clang's lie in the program itself, where ours would replace them.
 if(DIAL9_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
@@ -57,6 +61,17 @@ function(dial9_library name)
   endif()
 endfunction()
 
+# Debian has GoogleTest built for the host, and its source for everybody else.
+function(dial9_find_gtest)
+  if(NOT CMAKE_CROSSCOMPILING)
+    find_package(GTest REQUIRED GLOBAL)
+  elseif(NOT TARGET gtest)
+    set(INSTALL_GTEST OFF)
+    set(BUILD_GMOCK OFF)
+    add_subdirectory(/usr/src/googletest "${PROJECT_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL)
+  endif()
+endfunction()
+
 # dial9_test(FOLDER SOURCES ... [DEPS ...] [LABELS ...] [READS ...] [SERIAL]): one GoogleTest binary,
 # each test a ctest. READS: sources that read files of the checkout; they alone know its path, since
 # the compiler cache can't share between clones what carries one.
@@ -65,7 +80,7 @@ function(dial9_test folder)
     return()
   endif()
   cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;DEPS;LABELS;READS" ${ARGN})
-  find_package(GTest REQUIRED)
+  dial9_find_gtest()
   include(GoogleTest)
   set(name "${folder}_test")
   add_executable(${name} ${arg_SOURCES} ${arg_READS})

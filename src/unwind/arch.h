@@ -7,7 +7,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace dial9::unwind {
 
@@ -34,11 +36,27 @@ struct X86_64 {
   static constexpr std::uint64_t kStackAlign = 8;
   // mov $15,%rax; syscall: a signal trampoline without unwind table.
   static constexpr std::array<std::uint8_t, 9> kTrampoline{0x48, 0xc7, 0xc0, 0x0f, 0,
-                                                         0,    0,    0x0f, 0x05};
+                                                           0,    0,    0x0f, 0x05};
   // The trampoline's sp points at the ucontext; its registers start 40 bytes in.
-  static constexpr std::array<SavedRegister, 17> kSignalFrame{{
-      {8, 40}, {9, 48}, {10, 56}, {11, 64}, {12, 72}, {13, 80}, {14, 88}, {15, 96}, {5, 104},
-      {4, 112}, {6, 120}, {3, 128}, {1, 136}, {0, 144}, {2, 152}, {7, 160}, {16, 168}}};
+  static constexpr std::array<SavedRegister, 17> kSignalFrame{{{8, 40},
+                                                               {9, 48},
+                                                               {10, 56},
+                                                               {11, 64},
+                                                               {12, 72},
+                                                               {13, 80},
+                                                               {14, 88},
+                                                               {15, 96},
+                                                               {5, 104},
+                                                               {4, 112},
+                                                               {6, 120},
+                                                               {3, 128},
+                                                               {1, 136},
+                                                               {0, 144},
+                                                               {2, 152},
+                                                               {7, 160},
+                                                               {16, 168}}};
+
+  static constexpr bool kStubsHaveTables = true;
 
   static std::uint64_t code_address(std::uint64_t ra) { return ra; }
   static std::uint64_t load_word(std::uint64_t address) {
@@ -55,11 +73,44 @@ struct Aarch64 {
   static constexpr std::uint64_t kStackAlign = 8;
   // mov x8, #139; svc #0
   static constexpr std::array<std::uint8_t, 8> kTrampoline{0x68, 0x11, 0x80, 0xd2,
-                                                         0x01, 0,    0,    0xd4};
+                                                           0x01, 0,    0,    0xd4};
   // siginfo (128 bytes), then the ucontext, whose mcontext starts 176 bytes in with fault_address.
-  static constexpr std::array<SavedRegister, 4> kSignalFrame{{
-      {29, 128 + 176 + 8 + 29 * 8}, {30, 128 + 176 + 8 + 30 * 8}, {31, 128 + 176 + 8 + 31 * 8},
-      {32, 128 + 176 + 8 + 32 * 8}}};
+  static constexpr std::array<SavedRegister, 4> kSignalFrame{{{29, 128 + 176 + 8 + 29 * 8},
+                                                              {30, 128 + 176 + 8 + 30 * 8},
+                                                              {31, 128 + 176 + 8 + 31 * 8},
+                                                              {32, 128 + 176 + 8 + 32 * 8}}};
+
+  // Linkers give the procedure linkage table no unwind table. An entry of it:
+  //   [bti c] adrp x16 · ldr x17, [x16] · add x16, x16 · [autia1716] br x17
+  // leaves x30 and sp alone; the first entry pushes x16 and x30 before its adrp.
+  static constexpr bool kStubsHaveTables = false;
+  static constexpr std::size_t kStubBefore = 6;  // instructions of the window before the pc
+  using StubWindow = std::array<std::uint32_t, kStubBefore + 7>;
+
+  // What a linkage stub has pushed when it is about to run code[kStubBefore]; none: it is no stub.
+  static std::optional<std::uint64_t> stub_pushed_bytes(const StubWindow& code) {
+    constexpr std::uint32_t kBti = 0xd503'245f;
+    constexpr std::uint32_t kPush = 0xa9bf'7bf0;  // stp x16, x30, [sp, #-16]!
+    for (std::size_t adrp = kStubBefore - 4; adrp <= kStubBefore + 2; ++adrp) {
+      const std::size_t branch = stub_branch(code, adrp);
+      if (branch < kStubBefore) continue;
+      const bool pushes = code[adrp - 1] == kPush;
+      if (adrp <= kStubBefore) return pushes ? 16 : 0;
+      std::size_t start = pushes ? adrp - 1 : adrp;
+      if (code[start - 1] == kBti) --start;
+      return start <= kStubBefore ? std::optional<std::uint64_t>(0) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+  // Where the stub branches whose adrp is at `at`; 0: there is none.
+  static std::size_t stub_branch(const StubWindow& code, std::size_t at) {
+    const bool is_stub = (code[at] & 0x9f00'001f) == 0x9000'0010 &&
+                         (code[at + 1] & 0xffc0'03ff) == 0xf940'0211 &&
+                         (code[at + 2] & 0xffc0'03ff) == 0x9100'0210;
+    if (!is_stub) return 0;
+    const std::size_t branch = code[at + 3] == 0xd503'219f ? at + 4 : at + 3;  // autia1716
+    return code[branch] == 0xd61f'0220 ? branch : 0;
+  }
 
   // Drops a pointer authentication code: user addresses have 48 bits.
   static std::uint64_t code_address(std::uint64_t ra) { return ra & 0x0000'ffff'ffff'ffff; }

@@ -18,6 +18,7 @@
 #include "unwind/modules.h"
 #include "unwind/process_memory.h"
 #include "unwind/testing/async_reference.h"
+#include "unwind/testing/context.h"
 #include "unwind/thread_stack.h"
 #include "unwind/unwind.h"
 
@@ -46,14 +47,14 @@ void walk_in_handler(int, siginfo_t*, void* context) {
 }
 
 void compare_in_handler(int, siginfo_t*, void* context) {
-  testing::compare_here(static_cast<const ucontext_t*>(context));
+  testing::compare_here(static_cast<ucontext_t*>(context));
 }
 
 // Installs a handler while it lives.
 class Handler {
  public:
   Handler(int signal, void (*function)(int, siginfo_t*, void*), int flags = 0) : signal_(signal) {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = function;
     action.sa_flags = SA_SIGINFO | flags;
     sigaction(signal, &action, &before_);
@@ -64,7 +65,7 @@ class Handler {
 
  private:
   int signal_;
-  struct sigaction before_ {};
+  struct sigaction before_{};
 };
 
 // An alternate signal stack while it lives, for the calling thread.
@@ -133,6 +134,9 @@ TEST_F(SampledPlaces, AnInterruptedSignalHandlerIsPassedThrough) {
 }
 
 TEST_F(SampledPlaces, SamplesOfASignalHandlerThatWorksEqualLibgcc) {
+#if defined(DIAL9_EMULATED)
+  GTEST_SKIP() << "qemu delivers the samples so late that the handler never ends";
+#endif
   const Handler outer(SIGUSR1, [](int, siginfo_t*, void*) {
     volatile unsigned sum = 0;
     for (unsigned i = 0; i < 200000; ++i) {
@@ -207,8 +211,8 @@ TEST_F(SampledPlaces, AFibersStackReachesItsEntryAndNeverLeavesItsMapping) {
   static Comparison comparison;
   std::thread([] {
     Fiber fiber([] {
-      comparison = testing::sample_here(
-          200, [] { call_at_depth(20, [] { std::vector<int> v(1000); }); });
+      comparison =
+          testing::sample_here(200, [] { call_at_depth(20, [] { std::vector<int> v(1000); }); });
     });
     fiber.run();
   }).join();
@@ -224,10 +228,14 @@ TEST_F(Places, AStackThatAThreadBroughtAlongIsKnown) {
   pthread_attr_setstack(&attributes, memory.data(), memory.size());
   pthread_t thread;
   static StackRange range;
-  ASSERT_EQ(pthread_create(&thread, &attributes, [](void*) -> void* {
-    range = own_stack(std::bit_cast<std::uint64_t>(__builtin_frame_address(0)));
-    return nullptr;
-  }, nullptr), 0);
+  ASSERT_EQ(pthread_create(
+                &thread, &attributes,
+                [](void*) -> void* {
+                  range = own_stack(std::bit_cast<std::uint64_t>(__builtin_frame_address(0)));
+                  return nullptr;
+                },
+                nullptr),
+            0);
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
   EXPECT_GE(range.low, std::bit_cast<std::uint64_t>(memory.data()));
@@ -237,10 +245,7 @@ TEST_F(Places, AStackThatAThreadBroughtAlongIsKnown) {
 TEST_F(Places, ACallThroughANullPointerShowsItsCaller) {
   const Handler handler(SIGSEGV, [](int, siginfo_t*, void* data) {
     walk_in_handler(0, nullptr, data);
-    // Return from the "call".
-    auto& registers = static_cast<ucontext_t*>(data)->uc_mcontext.gregs;
-    registers[REG_RIP] = *std::bit_cast<greg_t*>(registers[REG_RSP]);
-    registers[REG_RSP] += 8;
+    testing::return_from_call(*static_cast<ucontext_t*>(data));
   });
   static void (*volatile null_function)() = nullptr;
   call_at_depth(5, [] {
@@ -273,10 +278,12 @@ class Plugin {
 
 Walked walk_through(const Plugin& plugin) {
   Walked walked;
-  plugin.call_back([](void* data) {
-    auto& out = *static_cast<Walked*>(data);
-    out.result = unwind_here(out.frames, g_options);
-  }, &walked);
+  plugin.call_back(
+      [](void* data) {
+        auto& out = *static_cast<Walked*>(data);
+        out.result = unwind_here(out.frames, g_options);
+      },
+      &walked);
   return walked;
 }
 
@@ -289,6 +296,9 @@ TEST_F(Places, ALibraryLoadedAfterThePreparationIsWalked) {
 }
 
 void expect_replacement_is_walked() {
+#if defined(DIAL9_EMULATED)
+  GTEST_SKIP() << "qemu gives each library a place of its own";
+#endif
   void* place = nullptr;
   {
     const Plugin first(DIAL9_PLUGIN_A);
@@ -339,8 +349,8 @@ TEST_F(Places, AnUnloadedLibrarysAddressHasNoTableAndDoesNotFault) {
   for (const bool allowed : {true, false}) {
     use_dl_find_object(allowed);
     std::array<std::uint64_t, 8> frames{};
-    const Result result = unwind_copy({.pc = pc, .sp = 4096, .fp = 0, .address = 4096, .bytes = {}},
-                                      frames);
+    const Result result =
+        unwind_copy({.pc = pc, .sp = 4096, .fp = 0, .address = 4096, .bytes = {}}, frames);
     EXPECT_EQ(result.count, 1u);
     EXPECT_TRUE(result.truncated());
   }

@@ -16,9 +16,11 @@
 #include <cerrno>
 #include <random>
 #include <thread>
+#include <type_traits>
 
 #include "unwind/process_memory.h"
 #include "unwind/testing/async_reference.h"
+#include "unwind/testing/context.h"
 #include "unwind/thread_stack.h"
 
 namespace dial9::unwind {
@@ -65,8 +67,10 @@ TEST(UnwindHere, IsTheSameWhenTheKernelCopies) {
   std::array<Result, 3> results;
   for (int round = 0; round < 3; ++round) {
     ProcessMemory::deny_kernel_copies(round == 2);
-    results[static_cast<std::size_t>(round)] = walk_from_here(
-        round == 0 ? direct : round == 1 ? copied : probed, {.distrust_stack = round != 0});
+    results[static_cast<std::size_t>(round)] = walk_from_here(round == 0   ? direct
+                                                              : round == 1 ? copied
+                                                                           : probed,
+                                                              {.distrust_stack = round != 0});
   }
   ProcessMemory::deny_kernel_copies(false);
   EXPECT_EQ(results[0].stop, StopReason::kEndOfStack);
@@ -124,16 +128,16 @@ TEST(UnwindCopy, OfAStackIsWhatTheStackWas) {
   std::thread([] {
     ucontext_t context;
     getcontext(&context);
-    const auto& registers = context.uc_mcontext.gregs;
-    const auto sp = static_cast<std::uint64_t>(registers[REG_RSP]);
+    const auto sp = static_cast<std::uint64_t>(testing::sp_of(context));
     std::vector<std::byte> bytes(own_stack(sp).high - sp);
     ASSERT_EQ(ProcessMemory().copy(sp, bytes.data(), bytes.size()), bytes.size());
     results[0] = unwind(&context, live);
-    results[1] = unwind_copy({.pc = static_cast<std::uint64_t>(registers[REG_RIP]),
+    results[1] = unwind_copy({.pc = static_cast<std::uint64_t>(testing::pc_of(context)),
                               .sp = sp,
-                              .fp = static_cast<std::uint64_t>(registers[REG_RBP]),
+                              .fp = static_cast<std::uint64_t>(testing::fp_of(context)),
                               .address = sp,
-                              .bytes = bytes}, copied);
+                              .bytes = bytes},
+                             copied);
   }).join();
   EXPECT_EQ(results[0].stop, StopReason::kEndOfStack);
   EXPECT_EQ(results[1].stop, StopReason::kEndOfStack);
@@ -147,7 +151,9 @@ TEST(UnwindCopy, ThatIsTooShortIsTruncated) {
   const std::uint64_t pc = address_of(std::bit_cast<void*>(&walk_from_here));
   const Result result = unwind_copy({.pc = pc, .sp = 4096, .address = 4096, .bytes = {}}, frames);
   EXPECT_EQ(result.count, 1u);
-  EXPECT_EQ(result.stop, StopReason::kUnreadable);
+  // At a function's first instruction: of a register that a copy doesn't have, or of the stack.
+  EXPECT_EQ(result.stop, testing::kCallsPush ? StopReason::kUnreadable
+                                             : StopReason::kUnsupportedRule);
 }
 
 // Registers as no program has them: each walk ends, none faults.
@@ -159,31 +165,38 @@ TEST(Unwind, NoRegisterSetMakesItFaultOrHang) {
   const auto ours = address_of(std::bit_cast<void*>(&walk_from_here));
   void* const guard = mmap(nullptr, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   mprotect(static_cast<char*>(guard) + 4096, 4096, PROT_READ | PROT_WRITE);
-  const std::array<std::uint64_t, 8> special{0, 8, ~0ul, ~7ul, 1ul << 63, address_of(guard) + 8184,
-                                             address_of(guard) + 4096, here};
+  const std::array<std::uint64_t, 8> special{
+      0, 8, ~0ul, ~7ul, 1ul << 63, address_of(guard) + 8184, address_of(guard) + 4096, here};
   const auto address = [&]() -> std::uint64_t {
     switch (random() % 5) {
-      case 0: return random();
-      case 1: return special[random() % special.size()];
-      case 2: return here - 8192 + random() % 16384;
-      case 3: return (here + random() % 8192) & ~std::uint64_t{7};
-      default: return address_of(guard) + random() % 12288;
+      case 0:
+        return random();
+      case 1:
+        return special[random() % special.size()];
+      case 2:
+        return here - 8192 + random() % 16384;
+      case 3:
+        return (here + random() % 8192) & ~std::uint64_t{7};
+      default:
+        return address_of(guard) + random() % 12288;
     }
   };
   Frames frames{};
   ucontext_t context{};
   for (int round = 0; round < 30000; ++round) {
-    auto& registers = context.uc_mcontext.gregs;
-    for (greg_t& value : registers) {
-      value = static_cast<greg_t>(address());
+    for (auto& value : testing::general_registers(context)) {
+      value = static_cast<std::remove_reference_t<decltype(value)>>(address());
     }
+    auto& pc = testing::pc_of(context);
+    testing::sp_of(context) = static_cast<std::remove_reference_t<decltype(pc)>>(address());
     const std::uint64_t code[4] = {address(), ours + random() % 4096, libc + random() % 0x180000,
                                    libc + random() % 0x180000};
-    registers[REG_RIP] = static_cast<greg_t>(code[random() % 4]);
-    const Result result = unwind(&context, frames, {.strategy = Strategy(random() % 3),
-                                                    .distrust_stack = random() % 4 == 0});
+    pc = static_cast<std::remove_reference_t<decltype(pc)>>(code[random() % 4]);
+    const Result result =
+        unwind(&context, frames,
+               {.strategy = Strategy(random() % 3), .distrust_stack = random() % 4 == 0});
     EXPECT_GE(result.count, 1u);
-    EXPECT_EQ(frames[0], static_cast<std::uint64_t>(registers[REG_RIP]));
+    EXPECT_EQ(frames[0], static_cast<std::uint64_t>(pc));
   }
   munmap(guard, 3 * 4096);
 }
@@ -203,13 +216,13 @@ TEST(Unwind, UsesNoMoreStackThanItSays) {
   std::thread([] {
     const stack_t alternate{stack.data(), 0, stack.size()};
     sigaltstack(&alternate, nullptr);
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     action.sa_sigaction = [](int, siginfo_t*, void* context) {
       handler_frame = address_of(__builtin_frame_address(0));
       unwind(static_cast<ucontext_t*>(context), frames, {.distrust_stack = true});
     };
-    struct sigaction before {};
+    struct sigaction before{};
     sigaction(SIGUSR2, &action, &before);
     raise(SIGUSR2);
     sigaction(SIGUSR2, &before, nullptr);

@@ -11,6 +11,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <span>
 
 #include "unwind/arch.h"
@@ -85,14 +87,18 @@ class Walker {
     }
     const Row row = tables_.row(at.is_interrupted ? at.pc : at.pc - 1);
     switch (row.kind) {
-      case Row::Kind::kFromSp: return step_row(at, row, at.sp + slots(row.cfa_slots));
-      case Row::Kind::kFromFp: return step_row(at, row, at.fp + slots(row.cfa_slots));
+      case Row::Kind::kFromSp:
+        return step_row(at, row, at.sp + slots(row.cfa_slots));
+      case Row::Kind::kFromFp:
+        return step_row(at, row, at.fp + slots(row.cfa_slots));
       case Row::Kind::kLoadedFromFp: {
         std::uint64_t cfa = 0;
         return load(at.fp + slots(row.cfa_slots), cfa) && step_row(at, row, cfa);
       }
-      case Row::Kind::kOutermost: return stop(StopReason::kEndOfStack);
-      default: break;
+      case Row::Kind::kOutermost:
+        return stop(StopReason::kEndOfStack);
+      default:
+        break;
     }
     if (!step_rarely(at, row.kind)) {
       return false;
@@ -107,10 +113,14 @@ class Walker {
   [[gnu::noinline]] bool step_rarely(Place at, Row::Kind kind) {
     next_ = at;
     switch (kind) {
-      case Row::Kind::kSignalFrame: return step_signal_frame(at);
-      case Row::Kind::kGeneral: return step_general(at);
-      case Row::Kind::kNoTable: return step_without_table(at);
-      default: return stop_at_bad_row(kind);
+      case Row::Kind::kSignalFrame:
+        return step_signal_frame(at);
+      case Row::Kind::kGeneral:
+        return step_general(at);
+      case Row::Kind::kNoTable:
+        return step_without_table(at);
+      default:
+        return stop_at_bad_row(kind);
     }
   }
 
@@ -178,7 +188,7 @@ class Walker {
 
   bool step_without_table(const Place& at) {
     const StopReason why = tables_.failure() == StopReason::kNotPrepared ? StopReason::kNotPrepared
-                                                                          : StopReason::kNoTable;
+                                                                         : StopReason::kNoTable;
     std::array<std::uint8_t, Arch::kTrampoline.size()> code{};
     const std::size_t readable = tables_.read_code(at.pc, code.data(), code.size());
     if (code == Arch::kTrampoline) {
@@ -187,7 +197,26 @@ class Walker {
     if (at.is_interrupted && readable == 0) {
       return step_wild_call(at);
     }
+    if constexpr (!Arch::kStubsHaveTables) {
+      if (const auto pushed_bytes = stub_pushed_bytes(at)) {
+        std::uint64_t ra = 0;
+        by_fp_ = true;  // by convention, not by table
+        return return_register(at, ra) && to_caller(next_, ra, at.sp + *pushed_bytes, at.fp);
+      }
+    }
     return options_.strategy == Strategy::kTables ? stop(why) : step_by_fp(next_, why);
+  }
+
+  // In a linkage stub: what that has pushed.
+  std::optional<std::uint64_t> stub_pushed_bytes(const Place& at) {
+    if (!at.is_interrupted) {
+      return std::nullopt;
+    }
+    typename Arch::StubWindow code{};
+    std::array<std::uint8_t, sizeof code> bytes{};
+    tables_.read_code(at.pc - Arch::kStubBefore * sizeof code[0], bytes.data(), bytes.size());
+    std::memcpy(code.data(), bytes.data(), sizeof code);
+    return Arch::stub_pushed_bytes(code);
   }
 
   // {caller's fp, return address} at fp. `otherwise`: why the walk ends if there is no such pair.

@@ -30,6 +30,7 @@ struct FakeTables {
   std::map<std::uint64_t, Row> rows;
   std::map<std::uint64_t, FrameRules> general;
   std::vector<std::uint8_t> code;
+  std::uint64_t code_at = 0;  // 0: wherever it is read
   TableSource no_source{[](void*, std::uint64_t, void*, std::size_t) { return std::size_t{0}; },
                         nullptr, 1 << 20};
 
@@ -47,9 +48,13 @@ struct FakeTables {
   }
   TableSource& source() { return no_source; }
   StopReason failure() const { return StopReason::kNoTable; }
-  std::size_t read_code(std::uint64_t, std::uint8_t* to, std::size_t bytes) const {
-    const std::size_t part = std::min(bytes, code.size());
-    std::copy_n(code.begin(), part, to);
+  std::size_t read_code(std::uint64_t pc, std::uint8_t* to, std::size_t bytes) const {
+    const std::size_t from = code_at == 0 ? 0 : pc - code_at;
+    if (from > code.size()) {
+      return 0;
+    }
+    const std::size_t part = std::min(bytes, code.size() - from);
+    std::copy_n(code.begin() + static_cast<std::ptrdiff_t>(from), part, to);
     return part;
   }
 };
@@ -81,7 +86,8 @@ constexpr std::uint64_t slots_down(std::uint64_t count) { return 0 - 8 * count; 
 // Three frames at 0x5000: leaf 0x1010 <- middle 0x2020 <- outermost 0x3030.
 Walk x86_walk() {
   Walk walk;
-  walk.tables.rows = {{0x1000, from_sp(2, -1)}, {0x2000, from_sp(3, -1, -2)},
+  walk.tables.rows = {{0x1000, from_sp(2, -1)},
+                      {0x2000, from_sp(3, -1, -2)},
                       {0x3000, {.kind = Row::Kind::kOutermost}}};
   walk.stack.words = {{0x5008, 0x2020}, {0x5018, 0x9000}, {0x5020, 0x3030}};
   walk.registers.set(16, 0x1010);
@@ -280,6 +286,48 @@ TEST(Walker, OnAarch64OnlyAnInterruptedFrameMayBeALeaf) {
   const Result result = walk.run<Aarch64>();
   EXPECT_EQ(result.count, 2u);
   EXPECT_EQ(result.stop, StopReason::kUnsupportedRule);
+}
+
+// The start of a procedure linkage table: two nops, the entry that all lazy calls pass, a call's
+// entry, one that authenticates. `pushed`: what lies on the stack before each instruction.
+struct StubInstruction {
+  std::uint32_t code;
+  int pushed;  // -1: no stub
+};
+constexpr std::uint32_t kAdrp = 0xf000'06d0;
+constexpr std::uint32_t kLoad = 0xf947'fe11;
+constexpr std::uint32_t kAdd = 0x913f'e210;
+constexpr std::uint32_t kBranch = 0xd61f'0220;
+constexpr std::uint32_t kNop = 0xd503'201f;
+constexpr std::uint32_t kBti = 0xd503'245f;
+constexpr std::uint32_t kAuthenticate = 0xd503'219f;
+constexpr StubInstruction kLinkageTable[] = {
+    {kNop, -1}, {kNop, -1},       {kNop, -1},  {kNop, -1},  {kNop, -1},         {kNop, -1},
+    {kBti, 0},  {0xa9bf'7bf0, 0}, {kAdrp, 16}, {kLoad, 16}, {kAdd, 16},         {kBranch, 16},
+    {kNop, -1}, {kNop, -1},       {kAdrp, 0},  {kLoad, 0},  {kAdd, 0},          {kBranch, 0},
+    {kBti, 0},  {kAdrp, 0},       {kLoad, 0},  {kAdd, 0},   {kAuthenticate, 0}, {kBranch, 0},
+    {kNop, -1}, {kNop, -1},       {kAdrp, -1}, {kLoad, -1}, {kNop, -1},         {kNop, -1},
+    {kNop, -1}, {kNop, -1},       {kNop, -1},  {kNop, -1}};
+
+TEST(Walker, OnAarch64ALinkageStubShowsItsCallerAtEachInstruction) {
+  Walk walk = arm_walk();
+  walk.tables.rows = {{0x2000, from_sp(2, -1)}, {0x3000, {.kind = Row::Kind::kOutermost}}};
+  walk.tables.code.clear();
+  walk.tables.code_at = 0x1000;
+  for (const StubInstruction& instruction : kLinkageTable) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      walk.tables.code.push_back(static_cast<std::uint8_t>(instruction.code >> shift));
+    }
+  }
+  walk.registers.set(29, 0);
+  for (std::size_t i = 6; i + 7 < std::size(kLinkageTable); ++i) {
+    const int pushed = kLinkageTable[i].pushed;
+    walk.registers.set(Aarch64::kPc, 0x1000 + i * 4);
+    walk.registers.set(31, 0x5000 - static_cast<std::uint64_t>(std::max(pushed, 0)));
+    const Result result = walk.run<Aarch64>();
+    EXPECT_EQ(result.stop, pushed < 0 ? StopReason::kNoTable : StopReason::kEndOfStack) << i;
+    EXPECT_EQ(result.count, pushed < 0 ? 1u : 3u) << i;
+  }
 }
 
 TEST(Walker, ACallOfNothingShowsItsCaller) {

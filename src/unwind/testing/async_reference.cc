@@ -17,11 +17,20 @@
 #include <cstring>
 #include <thread>
 
+#include "unwind/testing/context.h"
+
+// Of libgcc: the unwind table that covers an address; null: none.
+extern "C" const void* _Unwind_Find_FDE(void* pc, void* bases);
+
 namespace dial9::unwind::testing {
 namespace {
 
 constexpr std::size_t kMaxFrames = 4096;
+#if defined(DIAL9_EMULATED)
+constexpr long kIntervalNs = 2'000'000;  // a handler takes that much longer
+#else
 constexpr long kIntervalNs = 200'000;
+#endif
 
 struct Stack {
   std::array<std::uint64_t, kMaxFrames> frames;
@@ -68,10 +77,28 @@ void walk_reference(std::uint64_t pc, Stack& stack) {
   }
 }
 
+bool has_table(std::uint64_t pc) {
+  std::array<void*, 3> bases;
+  return _Unwind_Find_FDE(std::bit_cast<void*>(pc), bases.data()) != nullptr;
+}
+
+// From an interrupted stub's caller on: for the length of the walk the caller is what was
+// interrupted.
+void walk_reference_from_stub(std::uint64_t pc, ucontext_t& context, Stack& stack) {
+  const ucontext_t interrupted = context;
+  return_from_stub(context);
+  walk_reference(static_cast<std::uint64_t>(pc_of(context)), stack);
+  context = interrupted;
+  std::copy_backward(stack.frames.data(), stack.frames.data() + stack.count,
+                     stack.frames.data() + stack.count + 1);
+  stack.frames[0] = pc;
+  ++stack.count;
+}
+
 void on_timer(int, siginfo_t*, void* context) {
   if (g_state.is_on.load(std::memory_order_relaxed) &&
       g_state.samples.load(std::memory_order_relaxed) < g_state.limit) {
-    compare_here(static_cast<const ucontext_t*>(context));
+    compare_here(static_cast<ucontext_t*>(context));
   }
 }
 
@@ -118,11 +145,16 @@ Comparison end_comparison() {
   return comparison;
 }
 
-void compare_here(const ucontext_t* context) {
+void compare_here(ucontext_t* context) {
   State& state = g_state;
   const Result result = unwind(context, state.ours.frames, state.options);
   state.ours.count = result.count;
-  walk_reference(state.ours.frames[0], state.reference);
+  const std::uint64_t pc = state.ours.frames[0];
+  if (kStubsHaveTables || has_table(pc)) {
+    walk_reference(pc, state.reference);
+  } else {
+    walk_reference_from_stub(pc, *context, state.reference);
+  }
   const auto frames = [](const Stack& stack) {
     return std::span(stack.frames.data(), stack.count);
   };

@@ -1,6 +1,7 @@
 // Samples a thread by timer signals at arbitrary instructions and compares each stack of ours with
-// libgcc's own walk of the same moment, which is the reference. Test code: libgcc in a handler is
-// good enough where no module is being loaded.
+// libgcc's own walk of the same moment, which is the reference. Where linkage stubs have no unwind
+// table (AArch64), that walk ends in them: there it is the one from the stub's caller on. Test
+// code: libgcc in a handler is good enough where no module is being loaded.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,8 +18,8 @@ namespace dial9::unwind::testing {
 struct Comparison {
   std::uint32_t samples = 0;
   std::uint32_t equal = 0;
-  std::uint32_t whole = 0;    // ours reached the end of the stack
-  std::uint32_t deepest = 0;  // frames
+  std::uint32_t whole = 0;       // ours reached the end of the stack
+  std::uint32_t deepest = 0;     // frames
   std::string first_difference;  // both stacks of the first that isn't equal or whole; else empty
 };
 
@@ -28,7 +29,7 @@ Comparison end_comparison();
 
 // Our stack and libgcc's for the interrupted `context`, counted into the running comparison. In a
 // signal handler of the one thread that is sampled.
-void compare_here(const ucontext_t* context);
+void compare_here(ucontext_t* context);
 
 // Runs `work` on a thread of its own, again and again, until `samples` signals hit it.
 Comparison sample_while(std::uint32_t samples, const std::function<void()>& work,
