@@ -218,15 +218,27 @@ void read_sources(Reader& reader, EnvironmentPlan& plan) {
   reader.text("DIAL9_RUNTIME_NAME", &plan.runtime_name);
 }
 
+void read_heap(Reader& reader, EnvironmentPlan& plan) {
+  bool is_on = false;
+  reader.flag("DIAL9_MEMORY_PROFILE_ENABLED", &is_on);
+  std::uint64_t rate_bytes = 512 * 1024;
+  const bool has_rate =
+      reader.number("DIAL9_MEMORY_SAMPLE_RATE_BYTES", 1, std::uint64_t{1} << 40, &rate_bytes);
+  const bool has_live = reader.flag("DIAL9_MEMORY_TRACK_LIVESET", &plan.tracks_live_heap);
+  if (is_on) plan.heap_sample_rate_bytes = rate_bytes;
+  if (!is_on && (has_rate || has_live)) {
+    plan.messages.push_back(
+        std::string(has_rate ? "DIAL9_MEMORY_SAMPLE_RATE_BYTES" : "DIAL9_MEMORY_TRACK_LIVESET") +
+        " has no effect without DIAL9_MEMORY_PROFILE_ENABLED");
+  }
+}
+
 // In events.md, not in this version. Those that are on by default are reported only where asked
 // for.
 void read_unbuilt(Reader& reader) {
   reader.unbuilt_value("DIAL9_S3_BUCKET", "uploading to S3");
   reader.unbuilt_value("DIAL9_S3_PREFIX", "uploading to S3");
   reader.unbuilt_flag("DIAL9_SCHEDULE_PROFILE_ENABLED", "scheduler profiling");
-  reader.unbuilt_flag("DIAL9_MEMORY_PROFILE_ENABLED", "memory profiling");
-  reader.unbuilt_value("DIAL9_MEMORY_SAMPLE_RATE_BYTES", "memory profiling");
-  reader.unbuilt_flag("DIAL9_MEMORY_TRACK_LIVESET", "memory profiling");
   reader.unbuilt_flag("DIAL9_TASK_DUMP_ENABLED", "dumping of task stacks");
   reader.unbuilt_value("DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS", "dumping of task stacks");
 }
@@ -252,6 +264,7 @@ EnvironmentPlan plan_from(const Variables& variables) {
   read_storage(reader, plan);
   read_own(reader, plan);
   read_sources(reader, plan);
+  read_heap(reader, plan);
   read_unbuilt(reader);
   reader.report_unknown();
   return plan;

@@ -106,9 +106,7 @@ TEST(Environment, ReportsAnUnknownVariable) {
 
 TEST(Environment, SaysWhatWasAskedForAndIsNotBuiltIn) {
   for (const char* name : {"DIAL9_S3_BUCKET", "DIAL9_S3_PREFIX", "DIAL9_SCHEDULE_PROFILE_ENABLED",
-                           "DIAL9_MEMORY_PROFILE_ENABLED", "DIAL9_MEMORY_SAMPLE_RATE_BYTES",
-                           "DIAL9_MEMORY_TRACK_LIVESET", "DIAL9_TASK_DUMP_ENABLED",
-                           "DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS"}) {
+                           "DIAL9_TASK_DUMP_ENABLED", "DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS"}) {
     const EnvironmentPlan plan = plan_from({{name, "1"}});
     ASSERT_EQ(plan.messages.size(), 1U) << name;
     EXPECT_TRUE(mentions(plan.messages, name));
@@ -125,6 +123,23 @@ TEST(Environment, SamplesAcceptQueuesOnlyIfAskedTo) {
   EXPECT_EQ(plan_from({{name, "1"}, {"DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS", "100"}})
                 .accept_queues_period,
             std::chrono::milliseconds(100));
+}
+
+TEST(Environment, SamplesTheHeapOnlyIfAskedToAndTracksWhatLivesOnlyIfAskedToAsWell) {
+  EXPECT_EQ(plan_from({{"DIAL9_ENABLED", "1"}}).heap_sample_rate_bytes, 0U);
+  const EnvironmentPlan plain = plan_from({{"DIAL9_MEMORY_PROFILE_ENABLED", "1"}});
+  EXPECT_EQ(plain.heap_sample_rate_bytes, 524'288U);
+  EXPECT_FALSE(plain.tracks_live_heap);
+  const EnvironmentPlan full = plan_from({{"DIAL9_MEMORY_PROFILE_ENABLED", "1"},
+                                          {"DIAL9_MEMORY_SAMPLE_RATE_BYTES", "1"},
+                                          {"DIAL9_MEMORY_TRACK_LIVESET", "on"}});
+  EXPECT_EQ(full.heap_sample_rate_bytes, 1U);
+  EXPECT_TRUE(full.tracks_live_heap);
+  EXPECT_TRUE(full.messages.empty());
+  for (const char* name : {"DIAL9_MEMORY_SAMPLE_RATE_BYTES", "DIAL9_MEMORY_TRACK_LIVESET"}) {
+    const EnvironmentPlan alone = plan_from({{name, "1"}});
+    EXPECT_TRUE(mentions(alone.messages, std::string(name) + " has no effect without")) << name;
+  }
 }
 
 TEST(Environment, KeepsASegmentWithinHalfOfASmallBudget) {

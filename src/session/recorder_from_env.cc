@@ -5,6 +5,7 @@
 #include "base/stderr_line.h"
 #include "dial9/cpu_samples.h"
 #include "dial9/crash.h"
+#include "dial9/heap_samples.h"
 #include "dial9/recorder.h"
 #include "dial9/runtime.h"
 #include "dial9/source.h"
@@ -13,7 +14,23 @@
 #include "sources/module_table.h"
 
 namespace dial9 {
+
+// There only in a program that links dial9::heap.
+[[gnu::weak]] Status add_heap_samples(const HeapSampleOptions& options) noexcept;
+[[gnu::weak]] bool remove_heap_samples() noexcept;
+
 namespace {
+
+Status start_heap_samples(const internal::EnvironmentPlan& plan) {
+  if (add_heap_samples == nullptr || remove_heap_samples == nullptr) {
+    return Status::failure(
+        "DIAL9_MEMORY_PROFILE_ENABLED: this program has no heap samples; link dial9::heap, or "
+        "start it with LD_PRELOAD=libdial9_heap.so");
+  }
+  remove_heap_samples();
+  return add_heap_samples(
+      {.sample_rate_bytes = plan.heap_sample_rate_bytes, .tracks_live = plan.tracks_live_heap});
+}
 
 EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
   EnvRecorder result;
@@ -45,6 +62,10 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
       remove_cpu_samples();
       const Status added =
           add_cpu_samples({.frequency_hz = plan.cpu_sample_hz, .signal = plan.cpu_signal});
+      if (!added) result.messages.push_back(added.message());
+    }
+    if (result.status && plan.heap_sample_rate_bytes != 0) {
+      const Status added = start_heap_samples(plan);
       if (!added) result.messages.push_back(added.message());
     }
     if (result.status && plan.handles_crashes) {

@@ -68,6 +68,19 @@ TEST_F(FromEnvironment, SamplesAcceptQueuesWhereAskedTo) {
   EXPECT_TRUE(remove_cpu_samples());
 }
 
+TEST_F(FromEnvironment, SaysHowToGetHeapSamplesWhereTheProgramHasNone) {
+  ::setenv("DIAL9_ENABLED", "true", 1);
+  ::setenv("DIAL9_CPU_PROFILE_ENABLED", "false", 1);
+  ::setenv("DIAL9_MEMORY_PROFILE_ENABLED", "true", 1);
+  const EnvRecorder env = recorder_from_env();
+  ::unsetenv("DIAL9_CPU_PROFILE_ENABLED");
+  ::unsetenv("DIAL9_MEMORY_PROFILE_ENABLED");
+  remove_source("process_usage");
+  ASSERT_TRUE(env.status.ok()) << env.status.message();
+  ASSERT_EQ(env.messages.size(), 1U);
+  EXPECT_NE(env.messages[0].find("link dial9::heap"), std::string::npos) << env.messages[0];
+}
+
 struct SeenInChild {
   std::uint32_t asked_hz = 0;
   std::uint32_t messages = 0;

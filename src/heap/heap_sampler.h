@@ -1,0 +1,48 @@
+// The collector's side of heap samples: opens and closes the gate, drains the ring into streams,
+// and keeps the books. Strongest property: in the child of a fork it begins anew, whatever its
+// parent was doing at that moment. Spec: docs/spec/heap_samples.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fork_lock.h"
+#include "dial9/heap_samples.h"
+#include "recorder/stream_source.h"
+
+namespace dial9::heap {
+
+class HeapSampler final : public internal::StreamSource {
+ public:
+  // The process's one; never destroyed.
+  static HeapSampler& instance();
+
+  // `seed`: of the threads' draws; 0: a different one in each process.
+  Status start(const HeapSampleOptions& options, std::uint64_t seed = 0);
+  bool stop();
+  HeapSampleStatus status() const;
+
+  // StreamSource
+  std::uint64_t attend(std::uint64_t now_ns) override;
+  void rest() override;
+  std::vector<internal::SourceStream> take() override;
+  std::uint64_t metadata_version() const override;
+  internal::Metadata metadata() const override;
+
+ private:
+  // What the lock guards. One a process: a child makes its own, and leaves the parent's alone.
+  struct State;
+  class Guard;
+
+  HeapSampler() = default;
+  static void drain(State& state);
+  static void note_window(State& state, std::uint64_t at_ns, bool is_last);
+  static void rest(State& state);
+
+  mutable ForkLock lock_;
+  mutable State* state_ = nullptr;
+};
+
+}  // namespace dial9::heap

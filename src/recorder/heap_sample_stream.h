@@ -1,0 +1,73 @@
+// Heap samples as a stream: AllocEvents with their stacks pooled, FreeEvents, and a
+// HeapProfileEvent that says what they stand for. Strongest property: what was lost is said in the
+// ecosystem's event as well as in ours. Spec: docs/spec/heap_samples.md, "Events".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "recorder/labels.h"
+#include "recorder/stream_source.h"
+
+namespace dial9::internal {
+
+struct AllocRecord {
+  std::uint64_t at_ns = 0;
+  std::uint32_t tid = 0;
+  std::uint64_t size = 0;
+  std::uint64_t address = 0;
+  std::uint64_t task = 0;  // 0: none
+  std::uint64_t span = 0;  // 0: none
+  std::uint64_t rate_bytes = 0;
+  bool is_tracked = false;
+  bool is_truncated = false;
+  std::string_view unwound_by;
+  LabelText label{};
+  std::span<const std::uint64_t> frames;  // leaf first
+};
+
+struct FreeRecord {
+  std::uint64_t at_ns = 0;
+  std::uint32_t tid = 0;
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  std::uint64_t alloc_ns = 0;
+};
+
+// Over a stretch of time up to `at_ns`.
+struct HeapProfileRecord {
+  std::uint64_t at_ns = 0;
+  std::uint64_t elapsed_ns = 0;
+  std::uint64_t rate_bytes = 0;
+  std::uint64_t samples = 0;  // recorded
+  std::uint64_t frees = 0;    // recorded
+  std::uint64_t lost_samples = 0;
+  std::uint64_t lost_frees = 0;
+  std::uint64_t untracked = 0;     // of `samples`
+  std::uint64_t live_samples = 0;  // at its end
+  bool tracks_live = false;
+};
+
+// Gathers records into streams of at most about 64 KiB. Allocates.
+class HeapSampleEncoder {
+ public:
+  HeapSampleEncoder();
+  ~HeapSampleEncoder();
+  HeapSampleEncoder(const HeapSampleEncoder&) = delete;
+  HeapSampleEncoder& operator=(const HeapSampleEncoder&) = delete;
+
+  void add(const AllocRecord& alloc);
+  void add(const FreeRecord& free);
+  void add(const HeapProfileRecord& profile);
+  std::vector<SourceStream> take();
+
+ private:
+  struct State;
+  void begin(std::uint16_t type, std::uint64_t at_ns);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dial9::internal
