@@ -1,7 +1,7 @@
 // Spans: one enter event, one exit event, with the time that the work was active and idle between
 // them. Strongest property: exactly one enter and one exit a span, however often its coroutine is
-// suspended and on however many threads it runs; work that was cancelled or threw exits with
-// completed = false.
+// suspended and on however many threads it runs; work that was destroyed before its end or threw
+// exits with completed = false. (A thread that is cancelled isn't told from one that went on.)
 //
 //   DIAL9_SPAN(Checkout, "checkout", DIAL9_FIELDS((std::uint64_t, order_id)),
 //              DIAL9_FIELDS((std::uint32_t, http_status)));
@@ -66,7 +66,9 @@ inline span_parent current_span() noexcept { return {internal::span_current()}; 
 // One span, open from construction to destruction. Its time is active while its thread, or the task
 // that it was made in, runs; idle while that task is suspended. Neither copied nor moved: it lives
 // where the work lives (a coroutine's frame, a scope, an object of the task). It ends in the task
-// that it began in, or once that task runs no more. Inert if recording was off at its construction.
+// that it began in, or once that task runs no more. Inert if recording was off at its construction;
+// one that outlives its recorder has no exit. In a signal handler as record(); one that is opened
+// while its thread opens another is lost, and counted as nested.
 // Cost: two events; nothing but a load and a branch while off (bench/span).
 template <class Kind>
 class span {
@@ -110,7 +112,7 @@ class span {
     const bool completed = internal::span_unlink(core_);
     using Exit = internal::ExitEvent<typename Kind::Exit, typename Kind::Late>;
     const std::uint32_t epoch = internal::recording_epoch();
-    if (__builtin_expect(epoch == 0, 0)) return;
+    if (__builtin_expect(epoch == 0 || core_.id == 0, 0)) return;
     internal::write_event_here<false>(epoch, Exit(core_, completed, late), 0);
   }
 

@@ -11,6 +11,17 @@
 namespace dial9::analysis {
 namespace {
 
+const char* cure_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kLimit:
+      return "more memory (--memory), or fewer files at a time";
+    case ErrorCode::kTruncated:
+      return "normal for a process that was killed; else copy the file again";
+    default:
+      return "copy the file again; if it is like this where it was written, report it";
+  }
+}
+
 constexpr double kWarningShare = 0.001;
 constexpr double kCriticalShare = 0.10;
 
@@ -72,7 +83,7 @@ void find_loss(const FindContext& context, Findings& out) {
     finding.message = "the input ends early: " + input.error->message;
     finding.evidence.push_back(counted(input.events, "event") + " before that " +
                                (input.events == 1 ? "was" : "were") + " kept");
-    finding.next = "normal for a process that was killed; else copy the file again";
+    finding.next = cure_of(input.error->code);
     out.push_back(std::move(finding));
   }
 }

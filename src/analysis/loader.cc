@@ -17,6 +17,10 @@ constexpr std::uint64_t kTextPerCharge = 256;  // bytes of text that count as on
 constexpr std::size_t kMaxCellBytes = 16 * 1024;
 constexpr std::size_t kStackEntryBytes = 48;  // of a hash table, with its node
 
+Error memory_limit_error() {
+  return {ErrorCode::kLimit, "the memory limit was reached: the rest is not loaded"};
+}
+
 }  // namespace
 
 struct Loader::Impl::Known {
@@ -89,14 +93,17 @@ void Loader::Impl::begin_input(std::string_view name) {
 Result<void> Loader::Impl::feed(std::span<const std::uint8_t> bytes) {
   InputFile& input = trace_.inputs.back();
   if (trace_.hit_memory_limit) {
-    return make_error(ErrorCode::kLimit, "the memory limit was reached: the rest is not loaded");
+    if (!input.error) {
+      input.error = memory_limit_error();
+    }
+    return std::unexpected<Error>(memory_limit_error());
   }
   input.bytes += bytes.size();
   Result<void> fed = gunzip_->feed(bytes);
   input.events = decoder_->stats().events;
   if (!fed) {
     if (trace_.hit_memory_limit) {
-      fed = make_error(ErrorCode::kLimit, "the memory limit was reached: the rest is not loaded");
+      fed = std::unexpected<Error>(memory_limit_error());
     }
     input.error = fed.error();
   }

@@ -3,7 +3,9 @@
 #include "cli/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
+#include "analysis/json_text.h"
 #include "cli/durations.h"
 #include "cli/exit_code.h"
 
@@ -99,6 +101,12 @@ Verb Arguments::add_verb(const std::string& name, const std::string& what,
 }
 
 int Arguments::parse(int argc, char** argv) {
+  const auto is_meant = [&](const CLI::App* verb) { return verb->get_name() == argv[1]; };
+  if (argc > 1 && argv[1][0] != '-' && state_->app.get_subcommands(is_meant).empty()) {
+    std::fprintf(stderr, "dial9: there is no verb '%s'; `dial9 --help` lists them\n",
+                 analysis::to_printable(argv[1]).c_str());
+    return kUsage;
+  }
   try {
     state_->app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

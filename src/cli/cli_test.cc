@@ -177,7 +177,11 @@ TEST_F(Cli, WhatIsNoTraceIsUnreadable) {
 TEST_F(Cli, WrongUsageHasACodeOfItsOwn) {
   EXPECT_EQ(dial9("").exit_code, kUsage);
   EXPECT_EQ(dial9("frobnicate").exit_code, kUsage);
+  EXPECT_NE(dial9("frobnicate").err.find("no verb 'frobnicate'"), std::string::npos);
   EXPECT_EQ(dial9("info").exit_code, kUsage);
+  const Ran serve = dial9("serve --token-file /no/such/file " + path("x"));
+  EXPECT_EQ(serve.exit_code, kUsage);
+  EXPECT_NE(serve.err.find("No such file"), std::string::npos) << serve.err;
   EXPECT_EQ(dial9("diagnose --long-poll fast " + path("x")).exit_code, kUsage);
   EXPECT_EQ(dial9("diagnose --fail-on sometimes " + path("x")).exit_code, kUsage);
   EXPECT_EQ(dial9("cat --from 1s -").exit_code, kUsage);
@@ -296,6 +300,24 @@ TEST_F(Cli, DiagnoseSaysWhenItsMemoryWasNotEnough) {
   const Ran ran = dial9("diagnose --memory 1 " + write("t.bin", builder.take()));
   EXPECT_EQ(ran.exit_code, kPartlyReadable);
   EXPECT_NE(ran.out.find("memory limit"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("--memory"), std::string::npos) << "the cure";
+}
+
+TEST_F(Cli, AFileThatTheMemoryWasNotEnoughForIsNotCalledEmpty) {
+  TraceBuilder builder;
+  for (std::uint64_t i = 0; i < 60'000; ++i) {
+    builder.poll(10 * i + 1, 10 * i + 5, 0, i + 1);
+  }
+  const std::string first = write("a.bin", builder.take());
+  const Ran ran = dial9("diagnose --memory 1 " + first + " " + write("b.bin", small_trace()));
+  EXPECT_EQ(ran.exit_code, kPartlyReadable);
+  EXPECT_EQ((ran.out + ran.err).find("empty"), std::string::npos) << ran.out << ran.err;
+}
+
+TEST_F(Cli, AFileThatIsNamedTwiceCountsOnce) {
+  const std::string trace = write("t.bin", small_trace());
+  const Ran ran = dial9("info --json " + trace + " '" + path("./t.bin") + "' " + trace);
+  EXPECT_EQ(json::parse(ran.out)["events"]["total"], 3);
 }
 
 TEST_F(Cli, OutputThatCannotBeWrittenIsAnErrorOfItsOwn) {

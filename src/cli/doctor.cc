@@ -10,6 +10,7 @@
 #include "cli/doctor_probe.h"
 #include "cli/durations.h"
 #include "cli/exit_code.h"
+#include "cli/inputs.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "session/environment.h"
@@ -39,7 +40,8 @@ ProbeFacts probe(const internal::EnvironmentPlan& plan, const TrialDirectory& tr
   return run_probe(options);
 }
 
-std::vector<Check> check_all(const internal::EnvironmentPlan& plan, const Options& options) {
+std::vector<Check> check_all(const internal::EnvironmentPlan& plan, const Options& options,
+                             const ProgramFacts& program) {
   const std::string& directory = plan.options.directory;
   std::vector<Check> checks;
   checks.push_back(check_environment({plan.is_enabled, plan.messages}));
@@ -65,7 +67,7 @@ std::vector<Check> check_all(const internal::EnvironmentPlan& plan, const Option
   checks.push_back(check_clock(facts.clock));
   checks.push_back(check_sched(look_at_sched()));
   checks.push_back(check_perf(look_at_perf()));
-  for (Check& check : check_program(look_at_program(options.program))) {
+  for (Check& check : check_program(program)) {
     checks.push_back(std::move(check));
   }
   return checks;
@@ -74,7 +76,12 @@ std::vector<Check> check_all(const internal::EnvironmentPlan& plan, const Option
 int run(const Options& options) {
   internal::EnvironmentPlan plan = internal::plan_from(internal::dial9_variables());
   if (!options.directory.empty()) plan.options.directory = options.directory;
-  const std::vector<Check> checks = check_all(plan, options);
+  const ProgramFacts program = look_at_program(options.program);
+  if (!options.program.empty() && !program.error.empty()) {
+    report_error("doctor", Error{ErrorCode::kNotFound, program.error});
+    return kUnreadable;
+  }
+  const std::vector<Check> checks = check_all(plan, options, program);
   write_out(options.is_json ? doctor_json(checks) : doctor_text(checks));
   flush_out();
   const VerdictCounts counts = count_verdicts(checks);

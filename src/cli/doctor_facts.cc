@@ -19,11 +19,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "base/unique_fd.h"
+#include "base/whole_file.h"
 #include "storage/trace_files.h"
 
 namespace dial9::cli {
@@ -33,10 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
+std::string read_text(const std::string& path) { return read_whole_file(path).value_or(""); }
 
 struct FileSystem {
   unsigned long magic;

@@ -13,11 +13,13 @@ enum ExitCode : int {
   kUnreadable = 3,      // an input isn't there, isn't a trace, or nothing in it could be read
   kPartlyReadable = 4,  // read up to some point; what was read is shown
   kOutputLost = 5,      // the output couldn't be written, for instance onto a full disk
+  kInternal = 6,        // a fault of dial9's own; out of memory
 };
 
 inline constexpr const char* kExitCodeHelp =
     "Exit codes: 0 fine; 1 a finding at or above --fail-on (diagnose), something wrong (doctor);\n"
     "2 wrong usage; 3 an input or a process is missing, unreadable, or no trace; 4 an input could\n"
-    "be read in part only (what was read is shown); 5 the output couldn't be written.";
+    "be read in part only (what was read is shown); 5 the output couldn't be written; 6 a fault of\n"
+    "dial9's own.";
 
 }  // namespace dial9::cli

@@ -7,6 +7,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "analysis/json_text.h"
@@ -58,6 +61,7 @@ void add_paths(Verb& verb, std::vector<std::string>& paths) {
 
 Result<std::vector<Input>> expand_inputs(const std::vector<std::string>& paths) {
   std::vector<Input> inputs;
+  std::set<std::string> seen;
   bool has_stdin = false;
   for (const std::string& path : paths) {
     if (path == "-") {
@@ -73,6 +77,11 @@ Result<std::vector<Input>> expand_inputs(const std::vector<std::string>& paths) 
       return std::unexpected<Error>(expansion.error());
     }
     for (const storage::SegmentFile& file : expansion->files) {
+      std::error_code error;
+      const auto real = std::filesystem::weakly_canonical(file.path, error);
+      if (!error && !seen.insert(real.string()).second) {
+        continue;  // each event counts once, however often its file is named
+      }
       inputs.push_back({file.path, false, file.size_bytes});
     }
     if (!expansion->other_runs.empty()) {

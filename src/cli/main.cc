@@ -1,5 +1,8 @@
 // `dial9`: reads, explains and serves traces. This file only parses the verb; each verb has a file.
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <exception>
+
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
 #include "cli/output.h"
@@ -19,6 +22,11 @@ int main(int argc, char** argv) {
   dial9::cli::add_doctor(arguments);
   dial9::cli::add_snapshot(arguments);
   dial9::cli::add_top(arguments);
-  const int exit_code = arguments.parse(argc, argv);
+  int exit_code = dial9::cli::kInternal;
+  try {
+    exit_code = arguments.parse(argc, argv);
+  } catch (const std::exception& error) {  // by now the terminal is what it was
+    std::fprintf(stderr, "dial9: %s; a fault of dial9's own, please report it\n", error.what());
+  }
   return dial9::cli::is_output_lost() ? dial9::cli::kOutputLost : exit_code;
 }

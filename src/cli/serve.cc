@@ -3,9 +3,9 @@
 #include "server/server.h"
 
 #include <cstdio>
-#include <fstream>
 #include <string>
 
+#include "base/whole_file.h"
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
@@ -14,6 +14,8 @@
 
 namespace dial9::cli {
 namespace {
+
+constexpr std::size_t kMostTokenBytes = 4096;
 
 struct Options {
   server::ServeOptions serve;
@@ -24,8 +26,13 @@ struct Options {
 int run(Options& options) {
   options.serve.memory_bytes = options.memory_mib << 20;
   if (!options.token_file.empty()) {
-    std::ifstream file(options.token_file);
-    if (!std::getline(file, options.serve.token) || options.serve.token.empty()) {
+    const Result<std::string> text = read_whole_file(options.token_file, kMostTokenBytes);
+    if (!text) {
+      report_error("serve", text.error());
+      return kUsage;
+    }
+    options.serve.token = text->substr(0, text->find('\n'));
+    if (options.serve.token.empty()) {
       std::fprintf(stderr, "dial9: %s: no token in its first line\n", options.token_file.c_str());
       return kUsage;
     }

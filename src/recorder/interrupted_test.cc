@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <thread>
@@ -32,6 +33,7 @@ DIAL9_EVENT(FromHandler, (std::uint64_t, number));
 DIAL9_EVENT(Interrupted, (std::uint64_t, number), (interned, name));
 DIAL9_EVENT(Long, (std::uint64_t, number), (text, words));
 DIAL9_SPAN(Around, "around", DIAL9_FIELDS((std::uint64_t, number)));
+DIAL9_SPAN(OfHandler, "of handler", DIAL9_FIELDS((std::uint64_t, number)));
 
 // Of the one thread that is stepped.
 std::uint64_t g_steps = 0;
@@ -285,7 +287,30 @@ TEST_F(InterruptedAnywhere, ASpanKeepsItsEnterAndExit) {
   std::thread([] { step_through([] { const span<Around> around({7}); }); }).join();
   ASSERT_GT(g_steps, 20U);
   const Trace trace = recorder_.read();
-  EXPECT_EQ(trace.count("SpanEnter:around"), trace.count("SpanExit:around"));
+  EXPECT_EQ(trace.count(Around::Enter::text()), 1U);
+  EXPECT_EQ(trace.count(Around::Exit::text()), 1U);
+}
+
+void on_step_with_a_span(int) { const span<OfHandler> inside({g_steps++}); }
+
+TEST_F(InterruptedAnywhere, ASpanAndThoseOfAHandlerInsideHaveAnIdEach) {
+  call_at_each_step(on_step_with_a_span);
+  std::thread([] {
+    for (int i = 0; i < 150; ++i) {  // past the end of a thread's block of ids
+      step_through([] { const span<Around> around({7}); });
+      EXPECT_EQ(current_span().id, 0U);
+    }
+  }).join();
+  const Trace trace = recorder_.read();
+  std::vector<std::uint64_t> ids = trace.numbers(Around::Enter::text(), "span_id");
+  EXPECT_EQ(ids.size(), 150U);
+  EXPECT_EQ(trace.numbers(Around::Exit::text(), "span_id"), ids);
+  const auto of_handler = trace.numbers(OfHandler::Enter::text(), "span_id");
+  EXPECT_EQ(trace.count(OfHandler::Exit::text()), of_handler.size());
+  EXPECT_EQ(2 * of_handler.size() + recorder_->status().events_dropped, 2 * g_steps);
+  ids.insert(ids.end(), of_handler.begin(), of_handler.end());
+  std::ranges::sort(ids);
+  EXPECT_EQ(std::ranges::adjacent_find(ids), ids.end()) << "two spans of one id";
 }
 
 // Tasks that share a bucket, of which two branches of one are at work at a time: the stepped thread

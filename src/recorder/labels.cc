@@ -56,6 +56,9 @@ std::uint64_t claim_place() noexcept {
     // Acquire: the last tenant is done with the text (pairs with the release in give_back).
     if (__atomic_compare_exchange_n(&place.generation, &generation, generation + 1, false,
                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+      // Release: who still reads the last tenant's text and meets a word of this one's finds the
+      // generation changed (pairs with the acquire fence in copy_text).
+      __atomic_thread_fence(__ATOMIC_RELEASE);
       t_next_place = static_cast<std::uint32_t>(at) + 1;
       return make_word(at, generation + 1);
     }

@@ -19,6 +19,7 @@
 #include "base/signal_shield.h"
 #include "base/stderr_line.h"
 #include "base/unique_fd.h"
+#include "dial9/internal/span_core.h"
 #include "recorder/disk_store.h"
 #include "recorder/fork_fds.h"
 #include "recorder/memory_store.h"
@@ -226,6 +227,7 @@ Status RecorderCore::prepare() {
   collector_ = std::make_unique<Collector>(
       *arena_, *store_, *writer_, std::move(clock), [this] { return metadata_version(); },
       calibration_ ? &*calibration_ : nullptr, budget_of(options_));
+  span_recording_begins();
   __atomic_store_n(&g_arena, arena_.get(), __ATOMIC_SEQ_CST);
   return {};
 }

@@ -65,6 +65,28 @@ WorkerId bind(RuntimeId runtime) noexcept {
   return binding == nullptr ? kUnknownWorker : internal::event_worker(binding->worker);
 }
 
+// The thread is the worker again that the poll around made it.
+void serve_again(const Poll& ended) noexcept {
+  if (ended.outer->runtime != ended.runtime && is_recording()) bind(ended.outer->runtime);
+}
+
+// The poll ended at `stamp`; returns that.
+[[gnu::noinline]] std::uint64_t resume_around(const Poll& ended, std::uint64_t stamp) noexcept {
+  serve_again(ended);
+  if (Poll* paused = paused_around(ended.outer)) {
+    paused->state = Poll::State::kOpen;
+    record_at(start_event(*paused), stamp);
+    internal::poll_started(*paused, stamp);
+  }
+  return stamp;
+}
+
+[[gnu::noinline]] std::uint64_t end_unrecorded(Poll& poll) noexcept {
+  if (poll.outer != nullptr) serve_again(poll);
+  if (poll.state == Poll::State::kOff) internal::poll_ended(poll, 0);
+  return 0;
+}
+
 }  // namespace
 
 TaskId new_task_id() noexcept {
@@ -136,16 +158,10 @@ std::uint64_t poll_end(Poll& poll) noexcept {
   poll_confirm(poll);
   t_task = poll.before;
   t.poll = poll.outer;
-  if (poll.state != Poll::State::kOpen) return 0;
+  if (poll.state != Poll::State::kOpen) return end_unrecorded(poll);
   const std::uint64_t stamp = internal::write_poll_end(internal::recording_epoch(), poll.worker);
   internal::poll_ended(poll, stamp);
-  if (__builtin_expect(poll.outer != nullptr, 0)) {
-    if (Poll* paused = paused_around(poll.outer)) {
-      paused->state = Poll::State::kOpen;
-      record_at(start_event(*paused), stamp);
-      internal::poll_started(*paused, stamp);
-    }
-  }
+  if (__builtin_expect(poll.outer != nullptr, 0)) return resume_around(poll, stamp);
   return stamp;
 }
 
@@ -153,6 +169,7 @@ void switch_task(TaskRef task) noexcept {
   t_task = task;
   Poll* poll = t_state.poll;
   if (poll == nullptr || poll->task.id == task.id) return;
+  if (poll->state == Poll::State::kOff) internal::poll_ended(*poll, 0);
   if (poll->state != Poll::State::kOpen) return;
   const TaskId waker = poll->task.id;
   const std::uint64_t stamp = internal::write_poll_end(internal::recording_epoch(), poll->worker);

@@ -146,7 +146,7 @@ inline void note_worker(ThreadState& t) noexcept {
 // After each change of `binding`.
 inline void note_binding(ThreadState& t) noexcept {
   note_worker(t);
-  t_span_worker.is_known = false;
+  t_spans.generation = 0;
 }
 
 // The calling thread's id; one system call a thread.

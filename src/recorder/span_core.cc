@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "dial9/runtime.h"
+#include "recorder/recording_state.h"
 #include "recorder/runtime_inline.h"
 
 namespace dial9::internal {
@@ -45,32 +46,18 @@ struct Bucket {
 constinit Bucket g_buckets[kBuckets] = {};
 constinit std::uint64_t g_next_id_block = kIdBlock;
 
-// Spans outside tasks, by id only: one that ends on a foreign thread leaves no pointer behind.
-constexpr std::uint32_t kThreadDepth = 16;
-struct ThreadSpans {
-  std::uint64_t next_id;  // without the top bit
-  std::uint64_t end_id;
-  std::uint64_t wire_id_low;  // of the block's first id
-  std::uint16_t wire_id_high;
-  const std::uint32_t* exceptions;  // in flight on this thread: the C++ runtime's own count
-  std::uint32_t depth;
-  std::uint64_t ids[kThreadDepth];  // the innermost last; deeper ones have the 16th as their parent
+// Spans outside tasks that ended on another thread than they began on: each thread takes them off
+// its list before it opens another (take_off_strays).
+constexpr std::uint32_t kStrays = 64;
+constinit std::uint64_t g_strays[kStrays] = {};
+constinit std::uint32_t g_next_stray = 0;
 
-  std::uint64_t innermost() const { return depth == 0 ? 0 : ids[depth - 1]; }
-  void push(std::uint64_t id) {
-    if (depth == kThreadDepth) return;
-    ids[depth] = id;
-    signal_fence();  // a signal handler that sees the depth sees the id: span_sampled()
-    ++depth;
-  }
-  void remove(std::uint64_t id) {
-    std::uint32_t at = depth;
-    while (at > 0 && ids[at - 1] != id) --at;
-    if (at == 0) return;
-    for (--depth; at <= depth; ++at) ids[at - 1] = ids[at];
-  }
-};
-__thread ThreadSpans t_spans __attribute__((tls_model("initial-exec"))) = {};
+// Recordings << 32 | strays that lie in g_strays, or did: a change of either is looked at before
+// the next span begins or ends.
+constexpr std::uint64_t kRecording = std::uint64_t{1} << 32;
+constinit std::uint64_t g_generation = kRecording;
+constexpr std::uint64_t kLinking = ~std::uint64_t{0};
+std::uint64_t generation() { return __atomic_load_n(&g_generation, __ATOMIC_RELAXED); }
 
 // What the C++ ABI says that a thread's exception globals begin with.
 struct ExceptionGlobals {
@@ -201,15 +188,19 @@ Slot* enter_slot(std::uint64_t task, std::uint64_t id, runtime::Poll* poll, std:
 Slot* slot_of(const SpanCore& span) { return static_cast<Slot*>(span.slot); }
 
 [[gnu::noinline]] runtime::Poll* find_poll_of(std::uint64_t task) {
+  using State = runtime::Poll::State;
   runtime::Poll* poll = t_state.poll;
   if (poll == nullptr) return nullptr;
   // A span is opened in it: it is a handler.
-  if (poll->state == runtime::Poll::State::kDeferred) runtime::poll_confirm(*poll);
-  while (poll != nullptr && poll->state != runtime::Poll::State::kOpen) poll = poll->outer;
+  if (poll->state == State::kDeferred) runtime::poll_confirm(*poll);
+  // One that began while recording was off runs all the same.
+  while (poll != nullptr && poll->state != State::kOpen && poll->state != State::kOff) {
+    poll = poll->outer;
+  }
   return poll != nullptr && poll->task.id == task ? poll : nullptr;
 }
 
-// This thread's recorded poll of the task, if it is in one.
+// This thread's poll of the task, if it is in one.
 runtime::Poll* poll_of(std::uint64_t task) {
   runtime::Poll* poll = t_state.poll;
   return __builtin_expect(is_own_poll(poll, task), 1) ? poll : find_poll_of(task);
@@ -240,65 +231,119 @@ EncodedVarint encode(std::uint64_t value) {
   const EncodedVarint first = encode(kTopBit | t.next_id);
   t.wire_id_low = first.low;
   t.wire_id_high = static_cast<std::uint16_t>(first.high);
-  t.exceptions = &reinterpret_cast<const ExceptionGlobals*>(abi::__cxa_get_globals())->uncaught;
 }
 
-[[gnu::cold, gnu::noinline]] void find_worker() {
+void find_worker(ThreadSpans& t) {
   const Binding* binding = t_state.binding;
   const std::uint32_t worker =
       binding == nullptr ? runtime::kUnknownWorker : event_worker(binding->worker);
-  t_span_worker.wire = encode(worker == runtime::kUnknownWorker ? kUnknownWorkerId : worker);
-  t_span_worker.is_known = true;
+  t.worker = encode(worker == runtime::kUnknownWorker ? kUnknownWorkerId : worker);
 }
 
 }  // namespace
 
 constinit bool g_has_task_spans = false;
-__thread SpanWorker t_span_worker __attribute__((tls_model("initial-exec"))) = {};
+__thread ThreadSpans t_spans __attribute__((tls_model("initial-exec"))) = {};
 
-// Gives the span the thread's next id, and what an exit needs of its begin.
+// Gives the span the id, and what an exit needs of its begin. The thread's next span has the next.
 static void begin_span(SpanCore& span, ThreadSpans& t, std::uint64_t id, std::uint64_t parent_id,
-                       std::uint64_t around) noexcept {
+                       std::uint64_t around, std::uint64_t generation) noexcept {
   span.id = id;
   span.wire_id_low = t.wire_id_low | (id & 0x7F);
   span.wire_id_high = t.wire_id_high;
+  span.generation = generation;
   t.next_id = (id & ~kTopBit) + 1;
   span.parent_id = parent_id != 0 ? parent_id : around;
   span.exceptions = *t.exceptions;
   t_buffer.last_loss = LossCause::kCount;  // none since
+  signal_fence();
+  t.generation = generation;
 }
 
-[[gnu::noinline]] static bool link_in_task(SpanCore& span, std::uint64_t parent_id) noexcept {
-  const std::uint64_t id = kTopBit | t_spans.next_id;
+[[gnu::noinline]] static bool link_in_task(SpanCore& span, std::uint64_t parent_id,
+                                           std::uint64_t generation) noexcept {
+  ThreadSpans& t = t_spans;
+  const std::uint64_t id = kTopBit | t.next_id;
   std::uint64_t around = 0;
   span.slot = enter_slot(span.task, id, poll_of(span.task), &around);
   if (span.slot == nullptr) {
+    t.generation = generation;
     count_loss(LossCause::kSpanTable, 2);  // its enter and its exit
     return false;
   }
-  begin_span(span, t_spans, id, parent_id, around);
+  begin_span(span, t, id, parent_id, around, generation);
+  return true;
+}
+
+// A span that another thread ended is no parent of what comes. Where they were too many to know
+// which, none of the open ones is.
+static void take_off_strays(ThreadSpans& t, std::uint64_t generation) noexcept {
+  const std::uint32_t next = __atomic_load_n(&g_next_stray, __ATOMIC_RELAXED);
+  if (next - t.strays_seen > kStrays) t.depth = 0;
+  for (const std::uint64_t& stray : g_strays) t.remove(load(stray));
+  t.strays_seen = static_cast<std::uint32_t>(generation);
+}
+static void leave_stray(std::uint64_t id) noexcept {
+  const std::uint32_t at = __atomic_fetch_add(&g_next_stray, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_strays[at % kStrays], id, __ATOMIC_RELAXED);
+  // Release: whoever sees it counted finds it there.
+  __atomic_fetch_add(&g_generation, 1, __ATOMIC_RELEASE);
+}
+
+void span_recording_begins() noexcept {
+  __atomic_fetch_add(&g_generation, kRecording, __ATOMIC_RELAXED);
+}
+
+// Brings the thread up to date. False: this is a signal handler, in the middle of a span's begin.
+static bool refresh(ThreadSpans& t) noexcept {
+  if (t.generation == kLinking) return false;
+  t.generation = kLinking;
+  signal_fence();
+  const std::uint64_t generation = __atomic_load_n(&g_generation, __ATOMIC_ACQUIRE);
+  take_off_strays(t, generation);
+  t.exceptions = &reinterpret_cast<const ExceptionGlobals*>(abi::__cxa_get_globals())->uncaught;
+  find_worker(t);
+  signal_fence();
+  t.generation = generation;
   return true;
 }
 
 [[gnu::cold, gnu::noinline]] static bool prepare_link(SpanCore& span,
                                                       std::uint64_t parent_id) noexcept {
-  if (t_spans.next_id == t_spans.end_id) refill(t_spans);
-  if (!t_span_worker.is_known) find_worker();
+  ThreadSpans& t = t_spans;
+  if (!refresh(t)) {
+    count_loss(LossCause::kNested, 2);  // its enter and its exit
+    return false;
+  }
   return span_link(span, parent_id);
+}
+
+// While t.generation is kLinking.
+static bool link(SpanCore& span, ThreadSpans& t, std::uint64_t parent_id,
+                 std::uint64_t generation) noexcept {
+  span.task = polled_task();
+  if (span.task != 0) return link_in_task(span, parent_id, generation);
+  const std::uint64_t id = kTopBit | t.next_id;
+  const std::uint64_t around = t.innermost();
+  t.push(id);
+  begin_span(span, t, id, parent_id, around, generation);
+  return true;
+}
+
+[[gnu::cold, gnu::noinline]] static bool refill_and_link(SpanCore& span, std::uint64_t parent_id,
+                                                         std::uint64_t generation) noexcept {
+  refill(t_spans);
+  return link(span, t_spans, parent_id, generation);
 }
 
 bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept {
   ThreadSpans& t = t_spans;
-  if (__builtin_expect(t.next_id == t.end_id || !t_span_worker.is_known, 0)) {
-    return prepare_link(span, parent_id);
-  }
-  span.task = polled_task();
-  if (span.task != 0) return link_in_task(span, parent_id);
-  const std::uint64_t id = kTopBit | t.next_id;
-  const std::uint64_t around = t.innermost();
-  t.push(id);
-  begin_span(span, t, id, parent_id, around);
-  return true;
+  const std::uint64_t now = generation();
+  if (__builtin_expect(t.generation != now, 0)) return prepare_link(span, parent_id);
+  t.generation = kLinking;  // what a signal handler opens meanwhile is lost, as nested
+  signal_fence();
+  if (__builtin_expect(t.next_id == t.end_id, 0)) return refill_and_link(span, parent_id, now);
+  return link(span, t, parent_id, now);
 }
 
 void span_entered_in_task(SpanCore& span, std::uint64_t now) noexcept {
@@ -340,26 +385,43 @@ void span_not_entered(SpanCore& span) noexcept {
   return polled_task() == span.task && !is_unwinding;
 }
 
-[[gnu::cold, gnu::noinline]] static bool prepare_unlink(SpanCore& span) noexcept {
-  if (t_spans.exceptions == nullptr) refill(t_spans);  // begun on another thread
-  if (!t_span_worker.is_known) find_worker();
-  return span_unlink(span);
+// Not the innermost one of this thread: closed out of order, deeper than the list, or begun
+// elsewhere.
+[[gnu::noinline]] static void unlink_inner(ThreadSpans& t, std::uint64_t id) noexcept {
+  const std::uint64_t generation = t.generation;
+  t.generation = kLinking;
+  signal_fence();
+  t.remove(id);
+  signal_fence();
+  t.generation = generation;
+  const std::uint64_t number = id & ~kTopBit;
+  if (number >= t.end_id || number + kIdBlock < t.end_id) leave_stray(id);
 }
 
-[[gnu::noinline]] static bool unlink_inner(SpanCore& span, bool is_unwinding) noexcept {
-  t_spans.remove(span.id);
+static bool unlink(SpanCore& span) noexcept {
+  ThreadSpans& t = t_spans;
+  const bool is_unwinding = *t.exceptions > span.exceptions;
+  if (span.task != 0) return unlink_in_task(span, is_unwinding);
+  if (__builtin_expect(t.innermost() == span.id, 1)) {
+    --t.depth;
+  } else {
+    unlink_inner(t, span.id);
+  }
   return !is_unwinding;
+}
+
+[[gnu::cold, gnu::noinline]] static bool prepare_unlink(SpanCore& span) noexcept {
+  const bool is_late = (span.generation ^ generation()) >= kRecording;
+  refresh(t_spans);
+  const bool completed = unlink(span);
+  if (is_late) span.id = 0;
+  return completed;
 }
 
 bool span_unlink(SpanCore& span) noexcept {
-  ThreadSpans& t = t_spans;
-  if (__builtin_expect(t.exceptions == nullptr || !t_span_worker.is_known, 0))
-    return prepare_unlink(span);
-  const bool is_unwinding = *t.exceptions > span.exceptions;
-  if (span.task != 0) return unlink_in_task(span, is_unwinding);
-  if (__builtin_expect(t.innermost() != span.id, 0)) return unlink_inner(span, is_unwinding);
-  --t.depth;
-  return !is_unwinding;
+  const std::uint64_t now = generation();
+  const bool is_plain = t_spans.generation == now && span.generation == now;
+  return __builtin_expect(is_plain, 1) ? unlink(span) : prepare_unlink(span);
 }
 
 std::uint64_t span_current() noexcept {

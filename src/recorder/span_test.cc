@@ -310,6 +310,114 @@ TEST(Span, IsNotChargedForAPollOfATaskThatHadItsPlaceBefore) {
   EXPECT_EQ(whole_polls, 0U);
 }
 
+runtime::RuntimeId runtime_named(const char* name) { return runtime::register_runtime(name); }
+
+std::uint64_t worker_of_a_span(SteppedRecorder& recorder) {
+  {
+    const span<Outer> now;
+  }
+  return recorder.read().numbers(enter_name<Outer>(), "worker_id").back();
+}
+
+TEST(Span, IsOfTheWorkerWhoseRuntimePollsAlsoAfterAPollOfAnotherInside) {
+  SteppedRecorder recorder;
+  const runtime::RuntimeId outer = runtime_named("outer");
+  const runtime::RuntimeId inner = runtime_named("inner");
+  static runtime::Place place{"test"};
+  std::thread([&] {
+    {
+      const runtime::PollScope around(outer, {runtime::new_task_id(), &place});
+      const std::uint64_t before = worker_of_a_span(recorder);
+      std::uint64_t inside = before;
+      {
+        const runtime::PollScope poll(inner, {runtime::new_task_id(), &place});
+        inside = worker_of_a_span(recorder);
+      }
+      EXPECT_NE(inside, before);
+      EXPECT_EQ(worker_of_a_span(recorder), before);
+      {
+        const runtime::PollScope poll(inner, {runtime::new_task_id(), &place});
+      }
+    }
+    const runtime::PollScope next(inner, {runtime::new_task_id(), &place});
+    const std::uint64_t inside = worker_of_a_span(recorder);
+    EXPECT_EQ(inside, runtime::current_worker());
+  }).join();
+}
+
+TEST(Span, ThatEndedOnAnotherThreadIsNoParentOfWhatComes) {
+  SteppedRecorder recorder;
+  std::thread([] {
+    for (int i = 0; i < 200; ++i) {  // more than a thread's list has room for
+      auto away = std::make_unique<span<Request>>(Request::Fields{1, "a"});
+      std::thread([&] { away.reset(); }).join();
+      EXPECT_EQ(span<Outer>().as_parent().id & kTopBit, kTopBit);
+    }
+    const span<Outer> last;
+    EXPECT_EQ(current_span().id, last.as_parent().id);
+  }).join();
+  const Trace trace = recorder.read();
+  EXPECT_EQ(trace.count(exit_name<Request>()), 200U);
+  EXPECT_EQ(trace.numbers(enter_name<Outer>(), "parent_span_id"),
+            std::vector<std::uint64_t>(201, 0));
+}
+
+TEST(Span, BegunInAPollThatBeganUnrecordedIsChargedFromItsBegin) {
+  SteppedRecorder recorder;
+  recorder->disable();
+  {
+    const PolledAs polled(runtime::new_task_id());
+    recorder->enable();
+    const span<Request> request({1, "a"});
+  }
+  auto kept = std::unique_ptr<span<Request>>();
+  const runtime::TaskId task = runtime::new_task_id();
+  recorder->disable();
+  {
+    const PolledAs polled(task);
+    recorder->enable();
+    kept = std::make_unique<span<Request>>(Request::Fields{2, "b"});
+  }
+  {
+    const PolledAs polled(task);
+    kept.reset();
+  }
+  const Trace trace = recorder.read();
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "poll_count"), (std::vector<std::uint64_t>{1, 2}));
+  const auto active = trace.numbers(exit_name<Request>(), "active_ns");
+  EXPECT_GT(active.at(0), 0U);
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "idle_ns").at(0), 0U);
+  EXPECT_GT(active.at(1), 0U);
+  EXPECT_GT(trace.numbers(exit_name<Request>(), "idle_ns").at(1), 0U);
+}
+
+TEST(Span, ThatOutlivesItsRecordingIsNoPartOfTheNext) {
+  auto outer = std::unique_ptr<span<Outer>>();
+  auto in_task = std::unique_ptr<span<Request>>();
+  const runtime::TaskId task = runtime::new_task_id();
+  {
+    SteppedRecorder recorder;
+    outer = std::make_unique<span<Outer>>();
+    const PolledAs polled(task);
+    in_task = std::make_unique<span<Request>>(Request::Fields{1, "a"});
+  }
+  SteppedRecorder recorder;
+  {
+    const PolledAs polled(task);
+    in_task.reset();
+  }
+  outer.reset();
+  EXPECT_EQ(current_span().id, 0U);
+  {
+    const span<Outer> next;
+  }
+  const Trace trace = recorder.read();
+  EXPECT_EQ(trace.count(exit_name<Request>()), 0U);
+  EXPECT_EQ(trace.count(enter_name<Outer>()), 1U);
+  EXPECT_EQ(trace.count(exit_name<Outer>()), 1U);
+  EXPECT_EQ(recorder->status().events_dropped, 0U);
+}
+
 TEST(Span, IsInertWhileNothingIsRecorded) {
   SteppedRecorder recorder;
   recorder->disable();

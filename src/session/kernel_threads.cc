@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+
+#include "base/whole_file.h"
 
 namespace dial9::internal {
 namespace {
@@ -16,11 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::optional<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  Result<std::string> text = read_whole_file(path);
   // A read that fails half-way (the thread is gone, or hidden) leaves nothing.
-  return file.bad() || text.empty() ? std::nullopt : std::optional<std::string>(std::move(text));
+  if (!text || text->empty()) return std::nullopt;
+  return std::move(*text);
 }
 
 template <class T>

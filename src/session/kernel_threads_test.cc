@@ -106,6 +106,17 @@ TEST_F(KernelThreadsDirectory, AThreadThatEndsWhileBeingReadIsLeftOut) {
   EXPECT_EQ(process->threads.size(), 1U);
 }
 
+TEST_F(KernelThreadsDirectory, AThreadWhoseFilesOpenAndCannotBeReadIsLeftOut) {
+  write("42/status", "Name:\tservice\n");
+  write("42/task/42/stat", "42 (service) S 1");
+  fs::create_directories(proc_ + "/42/task/42/syscall");  // opens; reading it fails
+  fs::create_directories(proc_ + "/42/task/43/stat");
+  const auto process = read_kernel_process(proc_, 42);
+  ASSERT_TRUE(process);
+  ASSERT_EQ(process->threads.size(), 1U);
+  EXPECT_FALSE(process->threads.front().syscall);
+}
+
 TEST_F(KernelThreadsDirectory, AProcessThatIsNotThereIsAnErrorWithTheCure) {
   const auto process = read_kernel_process(proc_, 42);
   ASSERT_FALSE(process);

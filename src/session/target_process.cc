@@ -8,11 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 
+#include "base/whole_file.h"
 #include "recorder/arena_reader.h"
 #include "recorder/run_directory.h"
 #include "storage/trace_files.h"
@@ -95,9 +94,9 @@ Result<TargetProcess> TargetProcess::open(std::uint32_t pid) {
         ErrorCode::kNotFound,
         who(*process) + " is dead (a zombie); `dial9 recover DIR` makes segments of what it left");
   }
-  std::ifstream file(std::string(kProc) + "/" + std::to_string(pid) + "/maps");
-  const std::string maps{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (maps.empty()) return std::unexpected(permission_error(*process));
+  const Result<std::string> maps =
+      read_whole_file(std::string(kProc) + "/" + std::to_string(pid) + "/maps");
+  if (!maps || maps->empty()) return std::unexpected(permission_error(*process));
   Result<ArenaReader> reader = ArenaReader::open_process(static_cast<pid_t>(pid));
   if (!reader) {
     const bool is_hidden = reader.error().code != ErrorCode::kNotFound && ::geteuid() != 0;
@@ -117,7 +116,7 @@ Result<TargetProcess> TargetProcess::open(std::uint32_t pid) {
                           ", which it was forked from; it records nothing itself");
   }
   return TargetProcess(
-      std::make_unique<State>(State{pid, std::move(*reader), run_directory_in_maps(maps)}));
+      std::make_unique<State>(State{pid, std::move(*reader), run_directory_in_maps(*maps)}));
 }
 
 std::vector<ChunkView> TargetProcess::State::read_chunks(TargetLook& look) const {

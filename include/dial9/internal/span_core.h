@@ -41,6 +41,7 @@ struct SpanCore {
   std::uint64_t wire_id_low;
   std::uint32_t exceptions;  // in flight at its begin
   std::uint16_t wire_id_high;
+  std::uint64_t generation;  // as of its begin
   // From span_entered() on:
   std::uint64_t entered_ns;
   std::uint64_t active_before_ns;  // the slot's sums as it began
@@ -51,13 +52,40 @@ struct SpanCore {
   std::uint64_t polls;
 };
 
-// The worker that this thread is, as the events of its spans have it; span_link() and span_unlink()
-// bring it up to date.
-struct SpanWorker {
-  EncodedVarint wire;
-  bool is_known;  // false from the start, and when the thread begins to serve another
+// What a thread keeps for its spans. `worker`: the one that it is, as the events of its spans have
+// it; span_link() and span_unlink() bring it up to date.
+inline constexpr std::uint32_t kThreadSpanDepth = 16;
+struct ThreadSpans {
+  EncodedVarint worker;
+  // span_generation() as of which all this holds. 0: the worker isn't known (at the start, and when
+  // the thread begins to serve another). kLinking: a span is being linked.
+  std::uint64_t generation;
+  std::uint64_t next_id;  // without the top bit
+  std::uint64_t end_id;
+  std::uint64_t wire_id_low;  // of the block's first id
+  std::uint16_t wire_id_high;
+  std::uint32_t depth;
+  std::uint32_t strays_seen;
+  const std::uint32_t* exceptions;  // in flight on this thread: the C++ runtime's own count
+  // Of the open spans outside tasks, by id only: one that ends on a foreign thread leaves no
+  // pointer behind. The innermost last; deeper ones have the 16th as their parent.
+  std::uint64_t ids[kThreadSpanDepth];
+
+  std::uint64_t innermost() const { return depth == 0 ? 0 : ids[depth - 1]; }
+  void push(std::uint64_t id) {
+    if (depth == kThreadSpanDepth) return;
+    ids[depth] = id;
+    signal_fence();  // a signal handler that sees the depth sees the id: span_sampled()
+    ++depth;
+  }
+  void remove(std::uint64_t id) {
+    std::uint32_t at = depth;
+    while (at > 0 && ids[at - 1] != id) --at;
+    if (at == 0) return;
+    for (--depth; at <= depth; ++at) ids[at - 1] = ids[at];
+  }
 };
-extern __thread SpanWorker t_span_worker __attribute__((tls_model("initial-exec")));
+extern __thread ThreadSpans t_spans __attribute__((tls_model("initial-exec")));
 
 // The fields that both events of a span begin with, read where they lie: a copy of the id in pieces
 // that are wider than those it was written in would wait for them.
@@ -68,7 +96,7 @@ struct SpanIdField {
 template <>
 struct FieldTraits<WorkerField, false> : FixedField<kWireVarint, 16> {
   static std::uint8_t* put(std::uint8_t* p, const WorkerField&, std::uint32_t) noexcept {
-    const EncodedVarint& wire = t_span_worker.wire;
+    const EncodedVarint& wire = t_spans.worker;
     put_raw(put_raw(p, wire.low), wire.high);
     return p + wire.size;
   }
@@ -123,6 +151,8 @@ struct JoinedEvent {
   }
 };
 
+// A recorder starts: spans that began before end unrecorded.
+void span_recording_begins() noexcept;
 // Gives the span its id and its parent (`parent_id` 0: the innermost open span of the task or
 // thread) and links it. False: no room in the table of tasks with open spans; counted as a loss.
 bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept;
@@ -134,8 +164,9 @@ inline void span_entered(SpanCore& span, std::uint64_t now_ns) noexcept {
 }
 // The enter event was dropped: there will be no exit either, which is a loss of the same cause.
 [[gnu::cold, gnu::noinline]] void span_not_entered(SpanCore& span) noexcept;
-// Takes the span out of its chain. True if it ends in the course of its work: its task or thread is
-// running it, and no exception has come up since its begin.
+// Takes the span out of its chain; its id is 0 then if its recording is over. True if it ends in
+// the course of its work: its task or thread is running it, and no exception has come up since its
+// begin.
 bool span_unlink(SpanCore& span) noexcept;
 // The times up to `now_ns`, after span_unlink().
 inline SpanTimes span_times(const SpanCore& span, std::uint64_t now_ns, bool completed) noexcept {
