@@ -7,7 +7,7 @@ help:
 	@echo "             (DEMO_SERVE=0 stops after the diagnosis)"
 	@echo "make test    install what is missing, build, run every test (also sanitizers, clang, fuzz)"
 	@echo "make bench   print the table of ratios and write build/release/bench.json"
-	@echo "make bench-peers  the same work on LTTng-UST and the Rust original (needs cargo), and end to end"
+	@echo "make bench-peers  the same work on LTTng-UST, the Rust original (needs cargo) and profilers; end to end"
 	@echo "make soak    the survival test in its long form: 300 kills of each kind"
 	@echo "make format  format the C++ sources"
 
@@ -33,6 +33,7 @@ bench-peers:
 	@tools/bootstrap peers
 	@tools/build release
 	@bench/peers/run build/release
+	@bench/peers/profilers build/release
 	@bench/peers/end_to_end build/release
 
 format:

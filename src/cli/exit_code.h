@@ -19,7 +19,7 @@ enum ExitCode : int {
 inline constexpr const char* kExitCodeHelp =
     "Exit codes: 0 fine; 1 a finding at or above --fail-on (diagnose), something wrong (doctor);\n"
     "2 wrong usage; 3 an input or a process is missing, unreadable, or no trace; 4 an input could\n"
-    "be read in part only (what was read is shown); 5 the output couldn't be written; 6 a fault of\n"
-    "dial9's own.";
+    "be read in part only (what was read is shown); 5 the output couldn't be written; 6 a fault\n"
+    "of dial9's own.";
 
 }  // namespace dial9::cli
