@@ -125,6 +125,7 @@ void Collector::sample(std::uint64_t now_ns) {
   next_busy_ns_ = run.next_busy_ns;
   for (StreamSource* source : stream_sources()) {
     next_busy_ns_ = std::min(next_busy_ns_, source->attend(now_ns));
+    next_always_ns_ = std::min(next_always_ns_, source->wake_ns());
   }
 }
 

@@ -67,6 +67,10 @@ std::uint64_t claim_place() noexcept {
   return 0;
 }
 
+bool is_word(std::uint64_t word) noexcept {
+  return word >> 32 >= 1 && word >> 32 <= kMaxOpenLabels;
+}
+
 Place& place_of(std::uint64_t word) noexcept { return g_places[(word >> 32) - 1]; }
 
 void give_back(std::uint64_t word) noexcept {
@@ -209,12 +213,18 @@ bool copy_text(std::uint64_t word, std::uint64_t task, LabelText* label) noexcep
 }  // namespace
 
 void read_label(std::uint64_t task, LabelText* label) noexcept {
+  read_label_of(task, t_word, label);
+}
+
+void read_label_of(std::uint64_t task, std::uint64_t thread_word, LabelText* label) noexcept {
   const std::uint64_t of_task = read_word(task);
   if (of_task != 0 && copy_text(of_task, task, label)) return;
-  if (t_word != 0 && copy_text(t_word, 0, label)) return;
+  if (is_word(thread_word) && copy_text(thread_word, 0, label)) return;
   label->name_bytes = 0;
   label->value_bytes = 0;
 }
+
+const std::uint64_t* thread_label_word() noexcept { return &t_word; }
 
 std::uint64_t labels_dropped() noexcept { return load(g_dropped); }
 

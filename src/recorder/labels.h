@@ -35,6 +35,10 @@ inline constexpr std::size_t kMaxOpenLabels = 16384;
 // The label of the task (0: none) on this thread, else of the thread. Async-signal-safe; wait-free.
 void read_label(std::uint64_t task, LabelText* label) noexcept;
 
+// The same for a thread whose own word (the thread-local at thread_label_word()) is `thread_word`.
+void read_label_of(std::uint64_t task, std::uint64_t thread_word, LabelText* label) noexcept;
+const std::uint64_t* thread_label_word() noexcept;
+
 // Tasks of one bucket share the room for so many that are labelled at a time.
 inline constexpr std::size_t kLabelTasksPerBucket = 8;
 std::size_t label_bucket(std::uint64_t task) noexcept;

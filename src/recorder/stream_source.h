@@ -27,6 +27,8 @@ class StreamSource {
   // Recording is on. Returns when it would be called again while the host is busy; `now_ns` is the
   // collector's clock.
   virtual std::uint64_t attend(std::uint64_t now_ns) = 0;
+  // When it has to be called again even if the host records nothing. Asked after attend().
+  virtual std::uint64_t wake_ns() const { return ~std::uint64_t{0}; }
   // Recording is off, or about to end.
   virtual void rest() = 0;
   // What was gathered since. Also before each rotation and after the last rest().

@@ -202,6 +202,11 @@ void read_sources(Reader& reader, EnvironmentPlan& plan) {
   std::uint64_t signal = 0;
   reader.number("DIAL9_CPU_SIGNAL", 1, 64, &signal);
   plan.cpu_signal = static_cast<int>(signal);
+  bool has_off_cpu_samples = true;
+  reader.flag("DIAL9_SCHEDULE_PROFILE_ENABLED", &has_off_cpu_samples);
+  std::uint64_t off_cpu_hz = 50;
+  reader.number("DIAL9_OFF_CPU_SAMPLE_HZ", 20, 100, &off_cpu_hz);
+  if (has_off_cpu_samples) plan.off_cpu_hz = static_cast<std::uint32_t>(off_cpu_hz);
   bool forces_timers = true;  // there is no other way in this version
   reader.flag("DIAL9_FORCE_CTIMER", &forces_timers);
   std::uint64_t rate = plan.sched_wait_sample_rate;
@@ -238,7 +243,6 @@ void read_heap(Reader& reader, EnvironmentPlan& plan) {
 void read_unbuilt(Reader& reader) {
   reader.unbuilt_value("DIAL9_S3_BUCKET", "uploading to S3");
   reader.unbuilt_value("DIAL9_S3_PREFIX", "uploading to S3");
-  reader.unbuilt_flag("DIAL9_SCHEDULE_PROFILE_ENABLED", "scheduler profiling");
   reader.unbuilt_flag("DIAL9_TASK_DUMP_ENABLED", "dumping of task stacks");
   reader.unbuilt_value("DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS", "dumping of task stacks");
 }

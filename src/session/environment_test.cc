@@ -105,14 +105,14 @@ TEST(Environment, ReportsAnUnknownVariable) {
 }
 
 TEST(Environment, SaysWhatWasAskedForAndIsNotBuiltIn) {
-  for (const char* name : {"DIAL9_S3_BUCKET", "DIAL9_S3_PREFIX", "DIAL9_SCHEDULE_PROFILE_ENABLED",
-                           "DIAL9_TASK_DUMP_ENABLED", "DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS"}) {
+  for (const char* name : {"DIAL9_S3_BUCKET", "DIAL9_S3_PREFIX", "DIAL9_TASK_DUMP_ENABLED",
+                           "DIAL9_TASK_DUMP_IDLE_THRESHOLD_MS"}) {
     const EnvironmentPlan plan = plan_from({{name, "1"}});
     ASSERT_EQ(plan.messages.size(), 1U) << name;
     EXPECT_TRUE(mentions(plan.messages, name));
     EXPECT_TRUE(mentions(plan.messages, "not built into this version")) << name;
   }
-  EXPECT_TRUE(plan_from({{"DIAL9_SCHEDULE_PROFILE_ENABLED", "false"}}).messages.empty());
+  EXPECT_TRUE(plan_from({{"DIAL9_MEMORY_PROFILE_ENABLED", "false"}}).messages.empty());
   EXPECT_FALSE(plan_from({{"DIAL9_TASK_TRACKING_ENABLED", "false"}}).messages.empty());
 }
 
@@ -176,6 +176,17 @@ TEST(Environment, HasTheRateAndTheSignalOfCpuSamples) {
   for (const char* odd : {"0", "-1", "nan", "1e9", "1001", ""}) {
     const EnvironmentPlan refused = plan_from({{"DIAL9_CPU_SAMPLE_HZ", odd}});
     EXPECT_EQ(refused.cpu_sample_hz, 99U) << odd;
+    EXPECT_EQ(refused.messages.size(), 1U) << odd;
+  }
+}
+
+TEST(Environment, HasTheRateOfOffCpuSamples) {
+  EXPECT_EQ(plan_from({}).off_cpu_hz, 50U);
+  EXPECT_EQ(plan_from({{"DIAL9_SCHEDULE_PROFILE_ENABLED", "off"}}).off_cpu_hz, 0U);
+  EXPECT_EQ(plan_from({{"DIAL9_OFF_CPU_SAMPLE_HZ", "20"}}).off_cpu_hz, 20U);
+  for (const char* odd : {"19", "101", "-1", ""}) {
+    const EnvironmentPlan refused = plan_from({{"DIAL9_OFF_CPU_SAMPLE_HZ", odd}});
+    EXPECT_EQ(refused.off_cpu_hz, 50U) << odd;
     EXPECT_EQ(refused.messages.size(), 1U) << odd;
   }
 }

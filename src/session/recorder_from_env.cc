@@ -6,6 +6,7 @@
 #include "dial9/cpu_samples.h"
 #include "dial9/crash.h"
 #include "dial9/heap_samples.h"
+#include "dial9/off_cpu.h"
 #include "dial9/recorder.h"
 #include "dial9/runtime.h"
 #include "dial9/source.h"
@@ -62,6 +63,11 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
       remove_cpu_samples();
       const Status added =
           add_cpu_samples({.frequency_hz = plan.cpu_sample_hz, .signal = plan.cpu_signal});
+      if (!added) result.messages.push_back(added.message());
+    }
+    if (result.status && plan.off_cpu_hz != 0) {
+      remove_off_cpu_samples();
+      const Status added = add_off_cpu_samples({.frequency_hz = plan.off_cpu_hz});
       if (!added) result.messages.push_back(added.message());
     }
     if (result.status && plan.heap_sample_rate_bytes != 0) {

@@ -29,6 +29,12 @@ struct SavedRegister {
   unsigned offset_bytes;
 };
 
+// A call instruction, as the bytes before a return address show it.
+struct Call {
+  bool is_there = false;
+  std::uint64_t target = 0;  // 0: indirect
+};
+
 struct X86_64 {
   static constexpr RegisterNumbers kNumbers{.sp = 7, .fp = 6, .ra = 16, .extra = kNoRegister};
   static constexpr unsigned kPc = 16;
@@ -57,6 +63,36 @@ struct X86_64 {
                                                                {16, 168}}};
 
   static constexpr bool kStubsHaveTables = true;
+
+  // What lies before the return address `ra`; `before` are its kCallLookBytes.
+  static constexpr std::size_t kCallLookBytes = 7;
+  static Call call_before(const std::uint8_t* before, std::uint64_t ra) {
+    if (before[2] == 0xe8) {
+      std::uint32_t offset = 0;
+      for (unsigned i = 0; i < 4; ++i) offset |= std::uint32_t{before[3 + i]} << (8 * i);
+      const std::int64_t signed_offset = static_cast<std::int32_t>(offset);
+      return {true, ra + static_cast<std::uint64_t>(signed_offset)};
+    }
+    for (const unsigned bytes : {2u, 3u, 6u, 7u}) {  // ff /2 with each length of its operand
+      const std::uint8_t* at = before + kCallLookBytes - bytes;
+      if (at[0] == 0xff && (at[1] >> 3 & 7) == 2) return {true, 0};
+    }
+    return {};
+  }
+
+  // Where the PLT stub at `address` takes its destination from: jmp *slot(%rip), maybe behind
+  // endbr64 and with a bnd prefix. 0: it is no such stub.
+  static constexpr std::size_t kStubBytes = 16;
+  static std::uint64_t stub_slot(const std::uint8_t* code, std::uint64_t address) {
+    unsigned at = 0;
+    if (code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && code[3] == 0xfa) at = 4;
+    if (code[at] == 0xf2) ++at;
+    if (code[at] != 0xff || code[at + 1] != 0x25) return 0;
+    std::uint32_t offset = 0;
+    for (unsigned i = 0; i < 4; ++i) offset |= std::uint32_t{code[at + 2 + i]} << (8 * i);
+    const std::int64_t signed_offset = static_cast<std::int32_t>(offset);
+    return address + at + 6 + static_cast<std::uint64_t>(signed_offset);
+  }
 
   static std::uint64_t code_address(std::uint64_t ra) { return ra; }
   static std::uint64_t load_word(std::uint64_t address) {
@@ -111,6 +147,20 @@ struct Aarch64 {
     const std::size_t branch = code[at + 3] == 0xd503'219f ? at + 4 : at + 3;  // autia1716
     return code[branch] == 0xd61f'0220 ? branch : 0;
   }
+
+  static constexpr std::size_t kCallLookBytes = 4;
+  static Call call_before(const std::uint8_t* before, std::uint64_t ra) {
+    std::uint32_t word = 0;
+    for (unsigned i = 0; i < 4; ++i) word |= std::uint32_t{before[i]} << (8 * i);
+    if ((word & 0xfc00'0000) == 0x9400'0000) {  // bl: 26 bits of words, signed
+      const std::int64_t offset = static_cast<std::int32_t>(word << 6) >> 4;
+      return {true, ra - 4 + static_cast<std::uint64_t>(offset)};
+    }
+    return {(word & 0xfeff'f800) == 0xd63f'0800 || (word & 0xffff'fc1f) == 0xd63f'0000, 0};
+  }
+
+  static constexpr std::size_t kStubBytes = 4;
+  static std::uint64_t stub_slot(const std::uint8_t*, std::uint64_t) { return 0; }
 
   // Drops a pointer authentication code: user addresses have 48 bits.
   static std::uint64_t code_address(std::uint64_t ra) { return ra & 0x0000'ffff'ffff'ffff; }

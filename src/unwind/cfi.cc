@@ -310,7 +310,7 @@ TableError read_frame_rules(TableSource& source, const FrameEntry& entry, std::u
   }
   program.run(in, begin, pc);
   const Row& row = program.row();
-  rules = {row.cfa, row.fp, row.ra, row.extra, cie.is_signal_frame};
+  rules = {row.cfa, row.fp, row.ra, row.extra, cie.is_signal_frame, begin};
   return in.error();
 }
 

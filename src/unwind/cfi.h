@@ -57,6 +57,7 @@ struct FrameRules {
   RegisterRule ra;
   RegisterRule extra;
   bool is_signal_frame = false;
+  std::uint64_t begin = 0;  // of the function, or the part of one, that the entry describes
 };
 
 // Where an address's code and its description are.

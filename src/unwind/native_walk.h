@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "unwind/fp_guess.h"
 #include "unwind/registers.h"
 #include "unwind/stack_memory.h"
 #include "unwind/tables.h"
@@ -33,10 +34,15 @@ Result walk_live(Registers& registers, std::span<std::uint64_t> frames, const Op
 
 template <class Arch>
 Result walk_copied(const StackCopy& copy, std::span<std::uint64_t> frames, const Options& options) {
-  Registers registers = basic_registers<Arch>(copy.pc, copy.sp, copy.fp);
   ProcessTables tables(Arch::kNumbers);
   CopiedStack stack(copy);
-  return Walker<Arch, CopiedStack, ProcessTables>(registers, stack, tables, frames, options).run();
+  const auto walk = [&](std::uint64_t fp) {
+    Registers registers = basic_registers<Arch>(copy.pc, copy.sp, fp);
+    return Walker<Arch, CopiedStack, ProcessTables>(registers, stack, tables, frames, options)
+        .run();
+  };
+  if (copy.has_fp) return walk(copy.fp);
+  return FpGuess<Arch, CopiedStack, ProcessTables>(stack, tables, frames).run(copy.sp, walk);
 }
 
 // The walk of unwind_here(), whose own frame is left out.

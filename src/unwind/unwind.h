@@ -59,6 +59,9 @@ struct Result {
   std::uint32_t count = 0;  // entries of `frames` that were written
   Method method = Method::kNone;
   StopReason stop = StopReason::kUnsupported;
+  // The frame pointer wasn't known and was found by trial (StackCopy::has_fp): a stack that fits,
+  // all the way to its outermost frame, but not proven.
+  bool has_guessed_fp = false;
 
   bool truncated() const { return stop != StopReason::kEndOfStack; }
 };
@@ -97,6 +100,11 @@ struct StackCopy {
   std::uint64_t pc = 0;
   std::uint64_t sp = 0;
   std::uint64_t fp = 0;
+  // False: only pc and sp are known (/proc/self/task/T/syscall). Where a frame needs the frame
+  // pointer before another one has restored it, the walk tries places that hold a return address
+  // behind a call of that frame's function, and takes the first from which the outermost frame is
+  // reached; without one it ends there. At most 64 walks.
+  bool has_fp = true;
   std::uint64_t address = 0;
   std::span<const std::byte> bytes;
 };

@@ -1,0 +1,45 @@
+// What the threads of this process wait for while they aren't on a CPU: the call, its descriptor or
+// lock, the stack, and the task, span and label that waits; and how each thread's time splits into
+// running, runnable and blocked. Strongest property: no signal, no right, no lock and no call of
+// the host's that fails or takes longer: the recorder's own thread looks from outside.
+// Spec: docs/spec/off_cpu_samples.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "dial9/recorder.h"
+
+namespace dial9 {
+
+struct OffCpuOptions {
+  // Looks at each thread a second, 20 to 100, while threads run. Fewer where nothing moves, and
+  // where so many threads would take more than a 200th of a CPU.
+  std::uint32_t frequency_hz = 50;
+};
+
+// Looks at all threads of the process while a recorder records (the recorder's own isn't one).
+// Refused where the platform isn't supported or /proc can't be read; where only calls or stacks
+// can't be read, the times are recorded without, and the metadata says why. Keeps at most 66
+// descriptors, fewer under a low RLIMIT_NOFILE. Any thread, not in a signal handler. Link
+// dial9_session. Memory: about 500 bytes a thread, of 16,384 at most, 1 MiB of stacks, 256 KiB.
+// Cost: at most 0.5 % of a CPU (bench/off_cpu_samples).
+Status add_off_cpu_samples(const OffCpuOptions& options = {}) noexcept;
+
+// False: there was nothing to remove.
+bool remove_off_cpu_samples() noexcept;
+
+struct OffCpuStatus {
+  bool is_sampling = false;             // now
+  std::string message;                  // why not, or what is less than was asked for; else empty
+  std::uint32_t threads = 0;            // looked at
+  std::uint32_t threads_unsampled = 0;  // beyond the bound
+  std::uint64_t looks = 0;
+  std::uint64_t stacks = 0;    // taken, proven not to have moved
+  std::uint64_t moved = 0;     // not taken: the thread ran meanwhile
+  std::uint64_t round_ns = 0;  // the last look at all of them took so long
+};
+OffCpuStatus off_cpu_status() noexcept;
+
+}  // namespace dial9

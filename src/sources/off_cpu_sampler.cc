@@ -1,0 +1,246 @@
+// See off_cpu_sampler.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/off_cpu_sampler.h"
+
+#include <unistd.h>
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "recorder/off_cpu_stream.h"
+#include "sources/thread_probe.h"
+#include "sources/wall_sampler.h"
+#include "unwind/unwind.h"
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+}  // namespace
+
+struct OffCpuSampler::State {
+  const pid_t pid = ::getpid();
+  bool was_asked = false;
+  bool is_on = false;  // from start() to stop()
+  std::uint32_t frequency_hz = 0;
+  // While recording:
+  std::unique_ptr<ThreadProbe> probe;
+  std::unique_ptr<WallSampler> sampler;
+  OffCpuEncoder encoder;
+  std::uint64_t next_prepare_ns = 0;
+  OffCpuProfileRecord totals;  // of the last recording, once it ended
+  std::string start_error;
+  std::string message;
+  std::uint64_t version = 1;
+};
+
+// Holds the lock, and gives a child of a fork a state of its own.
+class OffCpuSampler::Guard {
+ public:
+  explicit Guard(const OffCpuSampler& sampler) : sampler_(sampler) {
+    const bool was_inside = sampler.lock_.lock();
+    const State* before = sampler.state_;
+    if (before != nullptr && !was_inside && before->pid == ::getpid()) return;
+    try {
+      auto own = std::make_unique<State>();
+      if (before != nullptr) {
+        own->was_asked = before->was_asked;
+        own->is_on = before->is_on;
+        own->frequency_hz = before->frequency_hz;
+      }
+      sampler.state_ = own.release();  // the parent's stays: its threads aren't here to finish
+    } catch (...) {
+      sampler.lock_.unlock();
+      throw;
+    }
+  }
+  ~Guard() { sampler_.lock_.unlock(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+  State& state() const { return *sampler_.state_; }
+
+ private:
+  const OffCpuSampler& sampler_;
+};
+
+OffCpuSampler& OffCpuSampler::instance() {
+  static OffCpuSampler* const sampler = new OffCpuSampler;
+  return *sampler;
+}
+
+Status OffCpuSampler::start(const OffCpuOptions& options) {
+  if (options.frequency_hz < 20 || options.frequency_hz > 100) {
+    return Status::failure("off-CPU samples: frequency_hz must be from 20 to 100, not " +
+                           std::to_string(options.frequency_hz));
+  }
+  const Guard guard(*this);
+  State& state = guard.state();
+  if (state.is_on) return Status::failure("off-CPU samples are taken already");
+  if (!state.was_asked && !add_stream_source(this)) {
+    return Status::failure("off-CPU samples: too many sources");
+  }
+  state.was_asked = true;
+  state.frequency_hz = options.frequency_hz;
+  state.message.clear();
+  ++state.version;
+  const auto refuse = [&](const std::string& why) {
+    state.start_error = why;
+    return Status::failure("off-CPU samples: " + why);
+  };
+  const auto probe = make_thread_probe();
+  if (probe == nullptr) return refuse("this platform isn't supported");
+  std::vector<std::uint32_t> tids;
+  if (!probe->list(&tids)) return refuse("/proc/self/task can't be read: is /proc mounted?");
+  // Where another thread is in there, that one makes it.
+  if (unwind::prepare() == unwind::Prepared::kNoMemory) {
+    return refuse("no memory for the table of modules");
+  }
+  rest(state);
+  state.totals = {};
+  state.start_error.clear();
+  state.is_on = true;
+  return {};
+}
+
+bool OffCpuSampler::stop() {
+  const Guard guard(*this);
+  State& state = guard.state();
+  if (!state.is_on) return false;
+  state.is_on = false;
+  ++state.version;
+  return true;
+}
+
+void OffCpuSampler::note_trouble(State& state) {
+  std::string message = state.probe->trouble();
+  const OffCpuProfileRecord& totals = state.sampler->totals();
+  if (totals.threads_unsampled != 0) {
+    message += (message.empty() ? "" : "; ") + std::to_string(totals.threads_unsampled) +
+               " threads beyond the first " + std::to_string(WallSampler::kMostThreads) +
+               " aren't looked at";
+  }
+  if (totals.lost != 0) {
+    message += (message.empty() ? "" : "; ") + std::string("more than ") +
+               std::to_string(StackShelf::kMostBytes >> 20) +
+               " MiB of stacks at a time: some waits have none";
+  }
+  if (message == state.message) return;
+  state.message = std::move(message);
+  ++state.version;
+}
+
+std::uint64_t OffCpuSampler::attend(std::uint64_t now_ns) {
+  const Guard guard(*this);
+  State& state = guard.state();
+  if (!state.is_on) {
+    rest(state);
+    return kNever;
+  }
+  if (state.sampler == nullptr) {
+    state.probe = make_thread_probe();
+    if (state.probe == nullptr) return kNever;
+    state.sampler = std::make_unique<WallSampler>(*state.probe, state.encoder, state.frequency_hz);
+  }
+  if (now_ns >= state.next_prepare_ns || state.next_prepare_ns - now_ns > kSecond) {
+    unwind::prepare();
+    state.next_prepare_ns = now_ns + kSecond;
+  }
+  const std::uint64_t due_ns = state.sampler->step(now_ns);
+  note_trouble(state);
+  return due_ns;
+}
+
+// Threads that run are looked at whether or not they record anything.
+std::uint64_t OffCpuSampler::wake_ns() const {
+  const Guard guard(*this);
+  const State& state = guard.state();
+  if (state.sampler == nullptr || state.sampler->is_idle()) return kNever;
+  return state.sampler->due_ns();
+}
+
+void OffCpuSampler::rest(State& state) {
+  if (state.sampler == nullptr) return;
+  state.sampler->finish();
+  state.totals = state.sampler->totals();
+  state.sampler.reset();
+  state.probe.reset();
+}
+
+void OffCpuSampler::rest() {
+  const Guard guard(*this);
+  rest(guard.state());
+}
+
+std::vector<SourceStream> OffCpuSampler::take() {
+  const Guard guard(*this);
+  return guard.state().encoder.take();
+}
+
+std::uint64_t OffCpuSampler::metadata_version() const {
+  const Guard guard(*this);
+  return guard.state().version;
+}
+
+Metadata OffCpuSampler::metadata() const {
+  const Guard guard(*this);
+  const State& state = guard.state();
+  if (!state.was_asked) return {};
+  Metadata entries{{"off_cpu.enabled", state.is_on ? "true" : "false"},
+                   {"off_cpu.frequency_hz", std::to_string(state.frequency_hz)}};
+  if (state.is_on) {
+    entries.emplace_back("off_cpu.backend", "wall sampler: schedstat, syscall, stack copies");
+  }
+  if (!state.start_error.empty()) entries.emplace_back("off_cpu.start_error", state.start_error);
+  if (!state.message.empty()) entries.emplace_back("off_cpu.notice", state.message);
+  return entries;
+}
+
+OffCpuStatus OffCpuSampler::status() const {
+  const Guard guard(*this);
+  const State& state = guard.state();
+  OffCpuStatus status;
+  status.is_sampling = state.is_on && state.sampler != nullptr;
+  status.message = state.start_error.empty() ? state.message : state.start_error;
+  const OffCpuProfileRecord& totals =
+      state.sampler != nullptr ? state.sampler->totals() : state.totals;
+  status.threads = totals.threads;
+  status.threads_unsampled = totals.threads_unsampled;
+  status.looks = totals.looks;
+  status.stacks = totals.stacks;
+  status.moved = totals.moved;
+  status.round_ns = totals.round_ns;
+  return status;
+}
+
+}  // namespace dial9::internal
+
+namespace dial9 {
+
+Status add_off_cpu_samples(const OffCpuOptions& options) noexcept {
+  try {
+    return internal::OffCpuSampler::instance().start(options);
+  } catch (const std::exception&) {
+    return Status::failure("out of memory");
+  }
+}
+
+bool remove_off_cpu_samples() noexcept {
+  try {
+    return internal::OffCpuSampler::instance().stop();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+OffCpuStatus off_cpu_status() noexcept {
+  try {
+    return internal::OffCpuSampler::instance().status();
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+}  // namespace dial9

@@ -1,0 +1,70 @@
+// What the quiet wall sampler asks of the system about this process's threads. Strongest property:
+// no thread is stopped, signalled or woken, and nothing that an answer is about can block or fault
+// the one who asks: files of /proc, and memory that the kernel copies.
+// Spec: docs/spec/off_cpu_samples.md, "A look".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recorder/sched_files.h"
+#include "recorder/thread_words.h"
+
+namespace dial9::internal {
+
+// A thread that was found blocked, and that didn't run while all of this was read.
+struct BlockedThread {
+  std::string_view call;
+  std::string_view cause;
+  std::optional<std::uint64_t> fd;
+  std::optional<std::uint64_t> object;
+  std::string peer;
+  ForeignContext context;
+  std::vector<std::uint64_t> frames;  // leaf first; empty: the stack can't be read
+  std::string_view unwound_by;
+  bool is_truncated = false;
+  bool has_guessed_fp = false;
+};
+
+enum class Look : std::uint8_t {
+  kBlocked,
+  kRunning,     // or waiting for a CPU
+  kMoved,       // it ran while it was looked at
+  kUnreadable,  // its call can't be read
+};
+
+class ThreadProbe {
+ public:
+  virtual ~ThreadProbe() = default;
+  virtual std::uint64_t now_ns() = 0;
+  // CPU time that the calling thread has used.
+  virtual std::uint64_t cpu_ns() = 0;
+  // The process's threads without the calling one, ascending. False: can't be listed.
+  virtual bool list(std::vector<std::uint32_t>* tids) = 0;
+  // Nothing: it ended, or its account can't be read.
+  virtual std::optional<SchedReading> account(std::uint32_t tid) = 0;
+  // Of a thread whose account is `reading`. Fills `thread` for kBlocked.
+  virtual Look look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) = 0;
+  virtual std::string name(std::uint32_t tid) = 0;
+  // It ended: what is kept for it goes.
+  virtual void forget(std::uint32_t tid) = 0;
+  // What can't be read of which thread and why, with what is done instead; empty: nothing.
+  virtual std::string trouble() const = 0;
+};
+
+// Of this process, as its thread that calls. Null: the platform isn't supported.
+std::unique_ptr<ThreadProbe> make_thread_probe();
+
+// The descriptors that all probes of the process keep: at most kMostKeptFiles, and a 32nd of what
+// RLIMIT_NOFILE allows (by `soft_limit`).
+inline constexpr std::uint32_t kMostKeptFiles = 64;
+std::uint32_t kept_file_room(std::uint64_t soft_limit) noexcept;
+std::uint32_t kept_files() noexcept;
+
+}  // namespace dial9::internal

@@ -1,0 +1,350 @@
+// See thread_probe.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/thread_probe.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/os_error.h"
+#include "base/unique_fd.h"
+#include "dial9/internal/clock.h"
+#include "sources/blocked_call.h"
+#include "sources/own_memory.h"
+#include "unwind/unwind.h"
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::size_t kMostFrames = 256;
+constexpr std::size_t kFirstCopyBytes = std::size_t{16} << 10;
+constexpr std::size_t kMostCopyBytes = std::size_t{256} << 10;  // of a deep stack
+
+#ifdef __x86_64__  // its ABI: the word at the thread pointer is the thread pointer
+constexpr bool kThreadPointerIsMarked = true;
+#else
+constexpr bool kThreadPointerIsMarked = false;
+#endif
+
+// All that is kept open, so that the child of a fork closes it.
+constinit int g_kept[kMostKeptFiles + 1] = {};  // plus 1: 0 is none; the last: /proc/self/task
+constexpr std::size_t kDirectory = kMostKeptFiles;
+
+void close_kept_in_child() noexcept {
+  for (int& fd : g_kept) {
+    const int plus_one = __atomic_exchange_n(&fd, 0, __ATOMIC_RELAXED);
+    if (plus_one != 0) ::close(plus_one - 1);
+  }
+}
+
+void watch_forks() {
+  static const bool is_watched = [] {
+    ::pthread_atfork(nullptr, nullptr, close_kept_in_child);
+    return true;
+  }();
+  static_cast<void>(is_watched);
+}
+
+int kept(std::size_t place) { return __atomic_load_n(&g_kept[place], __ATOMIC_RELAXED) - 1; }
+void keep(std::size_t place, int fd) { __atomic_store_n(&g_kept[place], fd + 1, __ATOMIC_RELAXED); }
+void drop(std::size_t place) {
+  const int plus_one = __atomic_exchange_n(&g_kept[place], 0, __ATOMIC_RELAXED);
+  if (plus_one != 0) ::close(plus_one - 1);
+}
+
+std::uint32_t own_tid() { return static_cast<std::uint32_t>(::syscall(SYS_gettid)); }
+
+struct Text {
+  std::array<char, 256> bytes{};
+  std::size_t size = 0;
+  std::string_view view() const { return {bytes.data(), size}; }
+};
+
+// errno of what failed; 0: read.
+int read_text(int fd, Text& text) {
+  const ssize_t got = ::pread(fd, text.bytes.data(), text.bytes.size(), 0);
+  text.size = got > 0 ? static_cast<std::size_t>(got) : 0;
+  return got < 0 ? errno : (got == 0 ? ESRCH : 0);
+}
+
+std::optional<SchedReading> parse_account(const Text& text) {
+  SchedReading reading;
+  if (!sched_parse(text.bytes.data(), text.size, &reading)) return std::nullopt;
+  return reading;
+}
+
+std::string_view method_name(unwind::Method method) {
+  switch (method) {
+    case unwind::Method::kTables:
+      return "tables";
+    case unwind::Method::kFramePointer:
+      return "frame_pointers";
+    case unwind::Method::kMixed:
+      return "mixed";
+    case unwind::Method::kNone:
+      break;
+  }
+  return "none";
+}
+
+class LinuxProbe final : public ThreadProbe {
+ public:
+  LinuxProbe() {
+    watch_forks();
+    rlimit limit{};
+    room_ = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? kept_file_room(limit.rlim_cur) : 0;
+    frames_.resize(kMostFrames);
+    find_robust_offset();
+    const UniqueFd own = open_of(own_tid(), "/syscall");
+    if (!own) call_error_ = errno;
+  }
+  ~LinuxProbe() override {
+    for (const auto& [tid, place] : places_) drop(place);
+    drop(kDirectory);
+  }
+
+  std::uint64_t now_ns() override { return internal::now_ns(); }
+  std::uint64_t cpu_ns() override {
+    timespec now{};
+    if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0) return 0;
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+  }
+
+  bool list(std::vector<std::uint32_t>* tids) override;
+  std::optional<SchedReading> account(std::uint32_t tid) override;
+  Look look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) override;
+  std::string name(std::uint32_t tid) override;
+  void forget(std::uint32_t tid) override;
+  std::string trouble() const override;
+
+ private:
+  int directory();
+  UniqueFd open_of(std::uint32_t tid, const char* file);
+  std::optional<SchedReading> reread_account(std::uint32_t tid);
+  void find_robust_offset();
+  void read_context(std::uint32_t tid, ForeignContext* context);
+  // With at most `most` bytes of the stack. False: too few for the walk, and more may do.
+  bool walk(const SyscallText& call, std::size_t most, BlockedThread* thread);
+  static bool copy_words(void* self, std::span<const ThreadWordPart> parts);
+
+  std::uint32_t room_ = 0;
+  std::unordered_map<std::uint32_t, std::size_t> places_;  // of kept accounts
+  OwnMemory memory_;
+  // Pages of it are touched as far as stacks are deep.
+  std::unique_ptr<std::byte[]> stack_ = std::make_unique_for_overwrite<std::byte[]>(kMostCopyBytes);
+  std::vector<std::uint64_t> frames_;
+  std::uint64_t robust_offset_ = 0;  // of a thread's robust list from its thread pointer
+  bool knows_robust_offset_ = false;
+  int call_error_ = 0;   // the last look at a call failed with it
+  int stack_error_ = 0;  // and the last copy of a stack
+};
+
+int LinuxProbe::directory() {
+  int fd = kept(kDirectory);
+  if (fd >= 0) return fd;
+  fd = ::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0) keep(kDirectory, fd);
+  return fd;
+}
+
+UniqueFd LinuxProbe::open_of(std::uint32_t tid, const char* file) {
+  char path[32] = {};
+  char* const end = std::to_chars(path, path + 10, tid).ptr;
+  std::strcpy(end, file);
+  return UniqueFd(::openat(directory(), path, O_RDONLY | O_CLOEXEC));
+}
+
+bool LinuxProbe::list(std::vector<std::uint32_t>* tids) {
+  tids->clear();
+  const int fd = directory();
+  if (fd < 0 || ::lseek(fd, 0, SEEK_SET) != 0) return false;
+  const std::uint32_t own = own_tid();
+  alignas(dirent64) std::array<char, 8192> entries;
+  for (;;) {
+    const long got = ::syscall(SYS_getdents64, fd, entries.data(), entries.size());
+    if (got < 0) return false;
+    if (got == 0) break;
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries.data() + at);
+      std::uint32_t tid = 0;
+      const char* const end = entry->d_name + std::strlen(entry->d_name);
+      const auto [stop, error] = std::from_chars(entry->d_name, end, tid);
+      if (error == std::errc() && stop == end && tid != own) tids->push_back(tid);
+      at += entry->d_reclen;
+    }
+  }
+  std::ranges::sort(*tids);
+  tids->erase(std::unique(tids->begin(), tids->end()), tids->end());
+  return true;
+}
+
+std::optional<SchedReading> LinuxProbe::account(std::uint32_t tid) {
+  Text text;
+  const auto known = places_.find(tid);
+  if (known != places_.end()) {
+    if (read_text(kept(known->second), text) == 0) return parse_account(text);
+    return std::nullopt;
+  }
+  UniqueFd fd = open_of(tid, "/schedstat");
+  if (!fd || read_text(fd.get(), text) != 0) return std::nullopt;
+  if (places_.size() < room_) {
+    for (std::size_t place = 0; place < kMostKeptFiles; ++place) {
+      if (kept(place) >= 0) continue;
+      keep(place, fd.release());
+      places_.emplace(tid, place);
+      break;
+    }
+  }
+  return parse_account(text);
+}
+
+void LinuxProbe::forget(std::uint32_t tid) {
+  const auto known = places_.find(tid);
+  if (known == places_.end()) return;
+  drop(known->second);
+  places_.erase(known);
+}
+
+std::string LinuxProbe::name(std::uint32_t tid) {
+  Text text;
+  const UniqueFd fd = open_of(tid, "/comm");
+  if (!fd || read_text(fd.get(), text) != 0) return {};
+  std::string_view name = text.view();
+  while (!name.empty() && name.back() == '\n') name.remove_suffix(1);
+  return std::string(name);
+}
+
+// glibc puts the list's head into its thread descriptor, at one distance from the thread pointer in
+// every thread; the kernel tells where a thread's head is.
+void LinuxProbe::find_robust_offset() {
+  void* head = nullptr;
+  std::size_t bytes = 0;
+  if (::syscall(SYS_get_robust_list, 0, &head, &bytes) != 0 || head == nullptr) return;
+  robust_offset_ = reinterpret_cast<std::uintptr_t>(head) - own_thread_pointer();
+  knows_robust_offset_ = true;
+}
+
+bool LinuxProbe::copy_words(void* self, std::span<const ThreadWordPart> parts) {
+  auto& memory = static_cast<LinuxProbe*>(self)->memory_;
+  return std::ranges::all_of(parts, [&](const ThreadWordPart& part) {
+    return memory.copy(part.address, part.to, part.bytes) == part.bytes;
+  });
+}
+
+void LinuxProbe::read_context(std::uint32_t tid, ForeignContext* context) {
+  *context = {};
+  void* head = nullptr;
+  std::size_t bytes = 0;
+  if (!knows_robust_offset_ || ::syscall(SYS_get_robust_list, tid, &head, &bytes) != 0) return;
+  if (head == nullptr) return;
+  const std::uint64_t base = reinterpret_cast<std::uintptr_t>(head) - robust_offset_;
+  // A list that the thread registered for itself would lead elsewhere: the ABI's mark of a thread
+  // pointer says so, where there is one.
+  std::uint64_t mark = 0;
+  if (kThreadPointerIsMarked && (memory_.copy(base, &mark, 8) != 8 || mark != base)) return;
+  ForeignContext found;
+  if (read_foreign_context(base, tid, copy_words, this, &found)) *context = found;
+}
+
+bool LinuxProbe::walk(const SyscallText& call, std::size_t most, BlockedThread* thread) {
+  const std::size_t size = memory_.copy(call.sp, stack_.get(), most);
+  thread->frames.clear();
+  thread->unwound_by = {};
+  if (size < 8) {
+    stack_error_ = memory_.error();
+    return true;
+  }
+  const unwind::StackCopy copy{.pc = call.pc,
+                               .sp = call.sp,
+                               .fp = 0,
+                               .has_fp = false,
+                               .address = call.sp,
+                               .bytes = {stack_.get(), size}};
+  const unwind::Result result = unwind::unwind_copy(copy, frames_);
+  if (result.truncated() && size == most && most < kMostCopyBytes) return false;
+  thread->frames.assign(frames_.begin(), frames_.begin() + result.count);
+  thread->unwound_by = method_name(result.method);
+  thread->is_truncated = result.truncated();
+  thread->has_guessed_fp = result.has_guessed_fp;
+  return true;
+}
+
+std::optional<SchedReading> LinuxProbe::reread_account(std::uint32_t tid) {
+  Text text;
+  const auto known = places_.find(tid);
+  if (known != places_.end()) {
+    return read_text(kept(known->second), text) == 0 ? parse_account(text) : std::nullopt;
+  }
+  const UniqueFd fd = open_of(tid, "/schedstat");
+  return fd && read_text(fd.get(), text) == 0 ? parse_account(text) : std::nullopt;
+}
+
+Look LinuxProbe::look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) {
+  const UniqueFd fd = open_of(tid, "/syscall");
+  Text before;
+  const int error = fd ? read_text(fd.get(), before) : errno;
+  if (error != 0) {
+    if (error != ESRCH && error != ENOENT) call_error_ = error;  // those two: the thread ended
+    return Look::kUnreadable;
+  }
+  const auto call = parse_syscall(before.view());
+  if (!call) return Look::kUnreadable;
+  if (call->is_running) return Look::kRunning;
+  if (!walk(*call, kFirstCopyBytes, thread)) walk(*call, kMostCopyBytes, thread);
+  read_context(tid, &thread->context);
+  const BlockedCall described = describe_call(*call, fd_kind);
+  thread->call = described.name;
+  thread->cause = described.cause;
+  thread->fd = described.fd;
+  thread->object = described.object;
+  thread->peer = described.fd && described.cause == "socket" ? peer_of(*described.fd) : "";
+  Text after;
+  if (read_text(fd.get(), after) != 0 || after.view() != before.view()) return Look::kMoved;
+  const auto again = reread_account(tid);
+  if (!again || again->slices != reading.slices) return Look::kMoved;
+  return Look::kBlocked;
+}
+
+std::string LinuxProbe::trouble() const {
+  if (call_error_ != 0) {
+    return os_error(call_error_, "read", "/proc/self/task/T/syscall",
+                    "off-CPU stacks unavailable; times from schedstat only")
+        .error()
+        .message;
+  }
+  if (stack_error_ != 0) {
+    return os_error(stack_error_, "copy", "a thread's stack",
+                    "off-CPU samples carry calls without stacks")
+        .error()
+        .message;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<ThreadProbe> make_thread_probe() { return std::make_unique<LinuxProbe>(); }
+
+std::uint32_t kept_file_room(std::uint64_t soft_limit) noexcept {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(soft_limit / 32, kMostKeptFiles));
+}
+
+std::uint32_t kept_files() noexcept {
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i <= kMostKeptFiles; ++i) count += kept(i) >= 0 ? 1 : 0;
+  return count;
+}
+
+}  // namespace dial9::internal

@@ -1,0 +1,280 @@
+// See wall_sampler.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/wall_sampler.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kListNs = kSecond / 10;
+// Waits that go on are written in pieces, so that what a kill leaves is short of that at most.
+constexpr std::uint64_t kLeastPieceNs = 5 * kSecond;
+constexpr std::uint64_t kPieceNsAThread = kSecond / 200;  // at most 200 pieces a second
+
+std::uint64_t hash_of(const std::vector<std::uint64_t>& frames) {
+  std::uint64_t hash = 0x9e37'79b9'7f4a'7c15u + frames.size();
+  for (const std::uint64_t frame : frames) {
+    hash = (hash ^ frame) * 0xff51'afd7'ed55'8ccdu;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+}  // namespace
+
+StackShelf::Stack* StackShelf::put(const std::vector<std::uint64_t>& frames) {
+  const std::uint64_t hash = hash_of(frames);
+  const auto [first, last] = stacks_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    if (at->second->frames != frames) continue;
+    ++at->second->users;
+    return at->second.get();
+  }
+  const std::size_t bytes = frames.size() * sizeof frames[0] + sizeof(Stack);
+  if (bytes_ + bytes > kMostBytes) return nullptr;
+  bytes_ += bytes;
+  return stacks_.emplace(hash, std::make_unique<Stack>(frames, 1U, hash))->second.get();
+}
+
+void StackShelf::give_back(Stack* stack) {
+  if (stack == nullptr || --stack->users != 0) return;
+  bytes_ -= stack->frames.size() * sizeof stack->frames[0] + sizeof(Stack);
+  const auto [first, last] = stacks_.equal_range(stack->hash);
+  stacks_.erase(
+      std::find_if(first, last, [&](const auto& at) { return at.second.get() == stack; }));
+}
+
+WallSampler::WallSampler(ThreadProbe& probe, OffCpuEncoder& encoder, std::uint32_t frequency_hz)
+    : probe_(probe),
+      encoder_(encoder),
+      base_period_ns_(kSecond / frequency_hz),
+      period_ns_(base_period_ns_),
+      random_(probe.now_ns() | 1) {
+  written_.at_ns = totals_.at_ns = probe.now_ns();
+}
+
+std::uint64_t WallSampler::piece_ns() const {
+  return std::max(kLeastPieceNs, threads_.size() * kPieceNsAThread);
+}
+
+// Three quarters to five quarters of it: a thread that works at the period isn't always found at
+// one place.
+std::uint64_t WallSampler::jittered(std::uint64_t ns) {
+  random_ = random_ * 6'364'136'223'846'793'005 + 1'442'695'040'888'963'407;
+  return ns - ns / 4 + (random_ >> 33) % (ns / 2 + 1);
+}
+
+void WallSampler::list(std::uint64_t now_ns) {
+  list_due_ns_ = now_ns + kListNs;
+  if (!probe_.list(&tids_)) return;
+  ++round_;
+  totals_.threads_unsampled = 0;
+  if (tids_.size() > kMostThreads) {
+    totals_.threads_unsampled = static_cast<std::uint32_t>(tids_.size() - kMostThreads);
+    tids_.resize(kMostThreads);
+  }
+  totals_.threads = static_cast<std::uint32_t>(tids_.size());
+  for (const std::uint32_t tid : tids_) {
+    const auto known = threads_.find(tid);
+    if (known != threads_.end()) known->second.round = round_;
+  }
+  for (auto at = threads_.begin(); at != threads_.end();) {
+    if (at->second.round == round_) {
+      ++at;
+      continue;
+    }
+    remove(at->first, at->second);
+    at = threads_.erase(at);
+  }
+}
+
+// What is known of a thread that ended, up to the last look at it.
+void WallSampler::remove(std::uint32_t tid, Thread& thread) {
+  if (thread.waiting != nullptr) end_wait(tid, thread, thread.ledger.take_piece());
+  write_times(tid, thread);
+  probe_.forget(tid);
+}
+
+void WallSampler::end_wait(std::uint32_t tid, Thread& thread, const SeenWait& wait) {
+  write_wait(tid, thread, wait);
+  if (thread.waiting != nullptr) shelf_.give_back(thread.waiting->stack);
+  thread.waiting.reset();
+}
+
+void WallSampler::write_wait(std::uint32_t tid, const Thread& thread, const SeenWait& wait) {
+  if (thread.waiting == nullptr || (wait.seen_ns == 0 && wait.share_ns == 0)) return;
+  const BlockedThread& blocked = thread.waiting->thread;
+  OffCpuRecord record;
+  record.at_ns = wait.since_ns;
+  record.seen_ns = wait.seen_ns;
+  record.share_ns = wait.share_ns;
+  record.tid = tid;
+  record.is_continued = wait.is_continued;
+  record.is_parked = blocked.context.is_parked;
+  record.is_truncated = blocked.is_truncated;
+  record.has_guessed_fp = blocked.has_guessed_fp;
+  record.task = blocked.context.sample.task;
+  record.span = blocked.context.sample.span;
+  record.label = blocked.context.sample.label;
+  record.thread_name = thread.name;
+  record.call = blocked.call;
+  record.cause = blocked.cause;
+  record.address = blocked.peer;
+  record.fd = blocked.fd;
+  record.object = blocked.object;
+  if (thread.waiting->stack != nullptr) {
+    record.unwound_by = blocked.unwound_by;
+    record.frames = thread.waiting->stack->frames;
+  }
+  encoder_.add(record);
+}
+
+void WallSampler::write_times(std::uint32_t tid, Thread& thread) {
+  const ThreadTimes times = thread.ledger.take_times();
+  if (times.elapsed_ns == 0) return;
+  ThreadTimesRecord record;
+  record.at_ns = thread.ledger.at_ns();
+  record.tid = tid;
+  record.thread_name = thread.name;
+  record.elapsed_ns = times.elapsed_ns;
+  record.running_ns = times.running_ns;
+  record.runnable_ns = times.runnable_ns;
+  record.blocked_ns = times.blocked_ns;
+  record.seen_ns = times.seen_ns;
+  record.share_ns = times.share_ns;
+  encoder_.add(record);
+}
+
+void WallSampler::write_pieces(std::uint32_t tid, Thread& thread) {
+  if (thread.waiting != nullptr) write_wait(tid, thread, thread.ledger.take_piece());
+  write_times(tid, thread);
+}
+
+// True: it is blocked, and didn't run while it was looked at.
+bool WallSampler::look_at(std::uint32_t tid, const SchedReading& reading, Thread& thread) {
+  switch (probe_.look(tid, reading, &blocked_)) {
+    case Look::kBlocked:
+      break;
+    case Look::kMoved:
+      ++totals_.moved;
+      return false;
+    case Look::kUnreadable:
+      ++totals_.unreadable;
+      return false;
+    case Look::kRunning:
+      return false;
+  }
+  static_cast<void>(thread);
+  return true;
+}
+
+// True: it has run since the last look.
+bool WallSampler::visit(std::uint32_t tid) {
+  ++totals_.looks;
+  const std::uint64_t at_ns = probe_.now_ns();
+  const auto reading = probe_.account(tid);
+  const auto known = threads_.find(tid);
+  if (!reading) return false;  // the next list tells whether it ended
+  if (known != threads_.end() && known->second.ledger.is_other(*reading)) {
+    remove(tid, known->second);
+    threads_.erase(known);
+    return true;
+  }
+  const bool is_new = known == threads_.end();
+  Thread& thread =
+      is_new ? threads_.try_emplace(tid, at_ns, *reading).first->second : known->second;
+  if (is_new) {
+    thread.round = round_;
+    thread.name = probe_.name(tid);
+  }
+  const bool has_run = is_new || thread.ledger.has_run(*reading);
+  const bool goes_on = !has_run && thread.ledger.is_waiting();
+  const bool is_blocked = goes_on || look_at(tid, *reading, thread);
+  if (const auto ended = thread.ledger.look(at_ns, *reading, is_blocked)) {
+    end_wait(tid, thread, *ended);
+  }
+  if (is_blocked && !goes_on) {
+    thread.waiting = std::make_unique<Waiting>();
+    std::vector<std::uint64_t> frames = std::exchange(blocked_.frames, {});
+    thread.waiting->thread = blocked_;
+    if (frames.empty()) {
+      ++totals_.unreadable;
+    } else {
+      ++totals_.stacks;
+      thread.waiting->stack = shelf_.put(frames);
+      if (thread.waiting->stack == nullptr) ++totals_.lost;
+    }
+    blocked_.frames = std::move(frames);
+  }
+  const std::uint64_t since_ns = thread.ledger.times_since_ns();
+  if (at_ns - since_ns >= (has_run ? kSecond : piece_ns())) {
+    if (has_run) thread.name = probe_.name(tid);
+    write_pieces(tid, thread);
+  }
+  return has_run;
+}
+
+void WallSampler::pace(std::uint64_t now_ns, std::uint64_t cost_ns, std::size_t looked_at) {
+  if (next_ >= tids_.size()) {  // a round is over
+    totals_.round_ns = now_ns - std::exchange(round_begin_ns_, now_ns);
+    period_ns_ = has_moved_ ? std::max(base_period_ns_, period_ns_ / 2)
+                            : std::min(kIdlePeriodNs, period_ns_ * 2);
+    has_moved_ = false;
+    next_ = 0;
+  }
+  const std::uint64_t share_ns =
+      looked_at == 0 ? period_ns_ : period_ns_ * looked_at / tids_.size();
+  due_ns_ = now_ns + std::max(jittered(share_ns), cost_ns * kBudgetShare);
+}
+
+std::uint64_t WallSampler::step(std::uint64_t now_ns) {
+  // A clock that starts anew doesn't leave it waiting.
+  if (now_ns < due_ns_ && due_ns_ - now_ns < 60 * kSecond) return due_ns_;
+  const std::uint64_t begin_ns = probe_.cpu_ns();
+  if (next_ == 0 && now_ns >= list_due_ns_) list(now_ns);
+  const std::size_t last = std::min(next_ + kBatch, tids_.size());
+  const std::size_t count = last - std::min(next_, last);
+  for (; next_ < last; ++next_) {
+    if (visit(tids_[next_])) has_moved_ = true;
+  }
+  write_profile(probe_.now_ns(), false);
+  pace(now_ns, probe_.cpu_ns() - begin_ns, count);
+  return due_ns_;
+}
+
+void WallSampler::write_profile(std::uint64_t now_ns, bool is_last) {
+  const std::uint64_t elapsed_ns = now_ns - written_.at_ns;
+  if (!is_last && elapsed_ns < (is_idle() ? kLeastPieceNs : kSecond)) return;
+  OffCpuProfileRecord record = totals_;
+  record.at_ns = now_ns;
+  record.elapsed_ns = elapsed_ns;
+  record.looks -= written_.looks;
+  record.stacks -= written_.stacks;
+  record.moved -= written_.moved;
+  record.unreadable -= written_.unreadable;
+  record.lost -= written_.lost;
+  written_ = totals_;
+  written_.at_ns = now_ns;
+  if (record.looks != 0) encoder_.add(record);
+}
+
+void WallSampler::finish() {
+  for (auto& [tid, thread] : threads_) {
+    const std::uint64_t at_ns = probe_.now_ns();
+    const auto reading = probe_.account(tid);
+    // It may have run and be in another wait now: the one that was seen ends here.
+    if (reading && !thread.ledger.is_other(*reading)) {
+      if (const auto ended = thread.ledger.look(at_ns, *reading, false)) {
+        end_wait(tid, thread, *ended);
+      }
+    }
+    remove(tid, thread);
+  }
+  threads_.clear();
+  write_profile(probe_.now_ns(), true);
+}
+
+}  // namespace dial9::internal

@@ -1,0 +1,245 @@
+// The schedule of looks, and what is written of them, over threads that a test makes up.
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/wall_sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "recorder/test_support.h"
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kLookCostNs = 1'000;
+
+struct FakeThread {
+  SchedReading account{0, 0, 1};
+  Look state = Look::kBlocked;
+  std::vector<std::uint64_t> frames{0x1000, 0x2000};
+  std::string name = "made-up";
+};
+
+class FakeProbe final : public ThreadProbe {
+ public:
+  std::map<std::uint32_t, FakeThread> threads;
+  std::uint64_t now = 1'000 * kMs;
+  std::uint64_t cpu = 0;
+  std::uint64_t accounts = 0;
+  std::uint64_t looks = 0;
+  std::vector<std::uint32_t> forgotten;
+
+  std::uint64_t now_ns() override { return now; }
+  std::uint64_t cpu_ns() override { return cpu; }
+  bool list(std::vector<std::uint32_t>* tids) override {
+    tids->clear();
+    for (const auto& [tid, thread] : threads) tids->push_back(tid);
+    return true;
+  }
+  std::optional<SchedReading> account(std::uint32_t tid) override {
+    ++accounts;
+    cpu += kLookCostNs;
+    const auto found = threads.find(tid);
+    return found == threads.end() ? std::nullopt : std::optional(found->second.account);
+  }
+  Look look(std::uint32_t tid, const SchedReading&, BlockedThread* thread) override {
+    ++looks;
+    cpu += 5 * kLookCostNs;
+    const FakeThread& fake = threads.at(tid);
+    if (fake.state != Look::kBlocked) return fake.state;
+    *thread = {};
+    thread->call = "recv";
+    thread->cause = "socket";
+    thread->fd = 12;
+    thread->peer = "10.0.0.7:6379";
+    thread->frames = fake.frames;
+    thread->unwound_by = "tables";
+    return Look::kBlocked;
+  }
+  std::string name(std::uint32_t tid) override { return threads.at(tid).name; }
+  void forget(std::uint32_t tid) override { forgotten.push_back(tid); }
+  std::string trouble() const override { return {}; }
+};
+
+class WallSamplerTest : public ::testing::Test {
+ protected:
+  // Steps whenever a step is due, for so long.
+  void run(std::uint64_t ns) {
+    const std::uint64_t end = probe.now + ns;
+    while (sampler.due_ns() <= end) {
+      probe.now = std::max(probe.now, sampler.due_ns());
+      sampler.step(probe.now);
+    }
+    probe.now = end;
+  }
+  Trace written() {
+    std::vector<std::uint8_t> bytes;
+    for (const SourceStream& stream : encoder.take()) {
+      bytes.insert(bytes.end(), stream.bytes.begin(), stream.bytes.end());
+    }
+    return Trace::of(bytes);
+  }
+  static std::uint64_t sum(const std::vector<std::uint64_t>& values) {
+    std::uint64_t total = 0;
+    for (const std::uint64_t value : values) total += value;
+    return total;
+  }
+
+  FakeProbe probe;
+  OffCpuEncoder encoder;
+  WallSampler sampler{probe, encoder, 50};
+};
+
+TEST_F(WallSamplerTest, AThreadThatDoesntRunIsLookedAtOnceAndReadFromThenOn) {
+  probe.threads[7] = {};
+  run(5'000 * kMs);
+  EXPECT_EQ(probe.looks, 1U);
+  EXPECT_GT(probe.accounts, 10U);
+  sampler.finish();
+  const Trace trace = written();
+  EXPECT_EQ(trace.texts("OffCpuEvent", "call").at(0), "recv");
+  EXPECT_EQ(trace.texts("OffCpuEvent", "peer").at(0), "10.0.0.7:6379");
+  EXPECT_EQ(trace.numbers("OffCpuEvent", "fd").at(0), 12U);
+  EXPECT_EQ(trace.texts("OffCpuEvent", "thread_name").at(0), "made-up");
+  const std::uint64_t from = trace.stamps("OffCpuEvent").at(0);
+  EXPECT_EQ(sum(trace.numbers("OffCpuEvent", "duration_ns")), probe.now - from);
+}
+
+TEST_F(WallSamplerTest, WhereNothingMovesLooksBecomeRareAndComeBackWithTheFirstMove) {
+  probe.threads[7] = {};
+  run(3'000 * kMs);
+  EXPECT_TRUE(sampler.is_idle());
+  const std::uint64_t before = probe.accounts;
+  run(2'000 * kMs);
+  EXPECT_LE(probe.accounts - before, 12U);  // of 250 ms, jittered
+  for (int i = 0; i < 100; ++i) {
+    ++probe.threads[7].account.slices;
+    run(20 * kMs);
+  }
+  EXPECT_FALSE(sampler.is_idle());
+  const std::uint64_t busy = probe.accounts;
+  for (int i = 0; i < 100; ++i) {
+    ++probe.threads[7].account.slices;
+    run(20 * kMs);
+  }
+  EXPECT_NEAR(static_cast<double>(probe.accounts - busy), 100, 15);
+}
+
+TEST_F(WallSamplerTest, TenThousandThreadsThatAllMoveStayWithinATwoHundredthOfACpu) {
+  for (std::uint32_t tid = 1; tid <= 10'000; ++tid) probe.threads[tid] = {};
+  const std::uint64_t cpu = probe.cpu;
+  const std::uint64_t begin = probe.now;
+  for (int i = 0; i < 100; ++i) {
+    for (auto& [tid, thread] : probe.threads) ++thread.account.slices;
+    run(200 * kMs);
+  }
+  EXPECT_LE((probe.cpu - cpu) * WallSampler::kBudgetShare, (probe.now - begin) * 11 / 10);
+  EXPECT_GT(sampler.totals().looks, 10'000U);
+  sampler.finish();
+  const Trace trace = written();
+  EXPECT_GE(trace.count("ThreadTimesEvent"), 10'000U);
+  const auto elapsed = trace.numbers("ThreadTimesEvent", "elapsed_ns");
+  const auto running = trace.numbers("ThreadTimesEvent", "running_ns");
+  const auto runnable = trace.numbers("ThreadTimesEvent", "runnable_ns");
+  const auto blocked = trace.numbers("ThreadTimesEvent", "blocked_ns");
+  for (std::size_t i = 0; i < elapsed.size(); ++i) {
+    ASSERT_EQ(running[i] + runnable[i] + blocked[i], elapsed[i]);
+  }
+}
+
+TEST_F(WallSamplerTest, EveryBlockedNanosecondIsInOneWaitOrCountedWithoutOne) {
+  probe.threads[7] = {};
+  probe.threads[8] = {};
+  probe.threads[8].state = Look::kMoved;
+  for (int i = 0; i < 300; ++i) {
+    FakeThread& thread = probe.threads[7];
+    thread.account.run_ns += 3 * kMs;
+    thread.account.wait_ns += kMs;
+    ++thread.account.slices;
+    thread.state = i % 3 == 0 ? Look::kRunning : Look::kBlocked;
+    run(i % 5 == 0 ? 200 * kMs : 15 * kMs);
+  }
+  sampler.finish();
+  const Trace trace = written();
+  EXPECT_EQ(sum(trace.numbers("OffCpuEvent", "duration_ns")),
+            sum(trace.numbers("ThreadTimesEvent", "seen_ns")));
+  EXPECT_EQ(sum(trace.numbers("OffCpuEvent", "share_ns")),
+            sum(trace.numbers("ThreadTimesEvent", "share_ns")));
+  EXPECT_GT(sampler.totals().moved, 0U);
+  EXPECT_LE(sum(trace.numbers("ThreadTimesEvent", "seen_ns")) +
+                sum(trace.numbers("ThreadTimesEvent", "share_ns")),
+            sum(trace.numbers("ThreadTimesEvent", "blocked_ns")));
+}
+
+TEST_F(WallSamplerTest, AThreadThatEndsLeavesWhatIsKnownOfItAndNothingKept) {
+  probe.threads[7] = {};
+  run(1'000 * kMs);
+  probe.threads.erase(7);
+  run(1'000 * kMs);
+  EXPECT_EQ(probe.forgotten, std::vector<std::uint32_t>{7});
+  const Trace trace = written();
+  EXPECT_EQ(trace.count("OffCpuEvent"), 1U);
+  EXPECT_LE(trace.numbers("OffCpuEvent", "duration_ns").at(0), 1'000 * kMs);
+  EXPECT_EQ(sampler.totals().threads, 0U);
+}
+
+TEST_F(WallSamplerTest, AWaitOfMinutesIsWrittenInPiecesThatFollowOnEachOther) {
+  probe.threads[7] = {};
+  run(60'000 * kMs);
+  sampler.finish();
+  const Trace trace = written();
+  const auto stamps = trace.stamps("OffCpuEvent");
+  const auto durations = trace.numbers("OffCpuEvent", "duration_ns");
+  const auto continued = trace.numbers("OffCpuEvent", "continued");
+  ASSERT_GE(stamps.size(), 8U);
+  EXPECT_EQ(continued[0], 0U);
+  for (std::size_t i = 1; i < stamps.size(); ++i) {
+    EXPECT_EQ(stamps[i], stamps[i - 1] + durations[i - 1]);
+    EXPECT_EQ(continued[i], 1U);
+  }
+}
+
+TEST_F(WallSamplerTest, AThreadIdThatIsUsedAgainBeginsAnew) {
+  probe.threads[7] = {};
+  probe.threads[7].account = {50 * kMs, 0, 90};
+  run(500 * kMs);
+  probe.threads[7].account = {1 * kMs, 0, 2};
+  run(500 * kMs);
+  sampler.finish();
+  const Trace trace = written();
+  for (const std::uint64_t running : trace.numbers("ThreadTimesEvent", "running_ns")) {
+    EXPECT_LE(running, 1 * kMs);
+  }
+}
+
+TEST_F(WallSamplerTest, ThreadsBeyondTheBoundAreCounted) {
+  for (std::uint32_t tid = 1; tid <= WallSampler::kMostThreads + 5; ++tid) probe.threads[tid] = {};
+  sampler.step(probe.now);
+  EXPECT_EQ(sampler.totals().threads_unsampled, 5U);
+}
+
+TEST(StackShelf, KeepsAStackOnceAndRefusesBeyondItsBound) {
+  StackShelf shelf;
+  StackShelf::Stack* one = shelf.put({1, 2, 3});
+  EXPECT_EQ(shelf.put({1, 2, 3}), one);
+  const std::size_t bytes = shelf.bytes();
+  shelf.give_back(one);
+  EXPECT_EQ(shelf.bytes(), bytes);
+  shelf.give_back(one);
+  EXPECT_EQ(shelf.bytes(), 0U);
+  std::vector<StackShelf::Stack*> all;
+  std::vector<std::uint64_t> frames(200);
+  for (std::uint64_t i = 0;; ++i) {
+    frames[0] = i;
+    StackShelf::Stack* stack = shelf.put(frames);
+    if (stack == nullptr) break;
+    all.push_back(stack);
+  }
+  EXPECT_LE(shelf.bytes(), StackShelf::kMostBytes);
+  for (StackShelf::Stack* stack : all) shelf.give_back(stack);
+  EXPECT_EQ(shelf.bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace dial9::internal
