@@ -52,12 +52,7 @@ bool Recording::dump(const std::string& path) {
 void Recording::stop() {
   if (!recorder_.is_running()) return;
   const dial9::StopResult result = recorder_.stop();
-  if (!result.is_complete) {
-    std::fprintf(stderr, "checkout: recording incomplete: %s\n", result.unfinished.c_str());
-  }
-  std::fprintf(stderr, "checkout: recorded %llu events, dropped %llu\n",
-               static_cast<unsigned long long>(result.events_written),
-               static_cast<unsigned long long>(result.events_dropped));
+  std::fputs(("checkout: " + result.report()).c_str(), stderr);
 }
 
 }  // namespace checkout

@@ -96,6 +96,13 @@ struct ShedCount {
 };
 
 // One look at the recorder. Every number is exact as of `when`, or absent (not_known).
+// A source of the process, as far as this recorder goes.
+struct SourceStatus {
+  std::string name;
+  std::uint64_t events = 0;  // that it recorded since the recorder started
+  std::string reason;        // why none, or why fewer than there should be; empty: nothing is amiss
+};
+
 struct RecorderStatus {
   static constexpr std::uint64_t not_known = ~std::uint64_t{0};
   bool is_recording = false;
@@ -126,6 +133,7 @@ struct RecorderStatus {
   std::uint64_t runs_recovered = 0;
   std::uint64_t events_recovered = 0;
   std::uint64_t source_failures = 0;  // callbacks that threw or took over a tenth of their period
+  std::vector<SourceStatus> sources;
 };
 
 struct StopResult {
@@ -134,6 +142,11 @@ struct StopResult {
   std::uint64_t events_written = 0;
   std::uint64_t events_dropped = 0;
   std::uint64_t events_late = 0;  // of the dropped: by record calls that outlasted the last drain
+  std::vector<SourceStatus> sources;
+
+  // The exit report: what was recorded and lost, what isn't complete, and a line for each source
+  // that made nothing or less than it should, with the reason. Lines, each with its end.
+  std::string report() const;
 };
 
 struct SegmentBytes {

@@ -140,6 +140,7 @@ void Collector::take_streams(std::uint64_t now_ns) {
     for (const SourceStream& stream : source->take()) {
       writer_.append({}, stream.bytes, stream.info, now_ns);
       seen_events_ += stream.info.events;
+      source->events_.fetch_add(stream.info.events, std::memory_order_relaxed);
     }
   }
 }

@@ -28,6 +28,9 @@ struct Source {
   std::function<void()> sample;
   std::uint64_t next_ns = 0;  // 0: at once
   std::uint32_t failures_in_a_row = 0;
+  std::string last_failure;
+  std::uint64_t calls = 0;   // since the recorder started
+  std::uint64_t events = 0;  // that they recorded
   std::uint32_t backoff = 1;
   bool is_running = false;
 };
@@ -75,23 +78,36 @@ void release_in_child() {
 Status failed(const std::string& text) { return Status::failure(text); }
 
 // Outside the lock; says whether the call was good.
-bool call_source(const Source& source, const std::function<std::uint64_t()>& clock) {
+// Why it failed; empty: it didn't.
+std::string call_source(Source& source, const std::function<std::uint64_t()>& clock) {
   const std::uint64_t start = clock();
+  const std::uint64_t events_before = t_buffer.events();
+  std::string failure;
   try {
     source.sample();
+  } catch (const std::exception& error) {
+    failure = std::string("its callback threw: ") + error.what();
   } catch (...) {
-    return false;
+    failure = "its callback threw";
   }
-  return clock() - start <= source.period_ns / 10;
+  const std::uint64_t took_ns = clock() - start;
+  ++source.calls;
+  source.events += t_buffer.events() - events_before;
+  if (failure.empty() && took_ns > source.period_ns / 10) {
+    failure = "its callback took " + std::to_string(took_ns / 1000) +
+              " us, over a tenth of its period of " + std::to_string(source.period_ns / 1000) +
+              " us";
+  }
+  return failure;
 }
-
-void note_result(Registry& r, Source& source, bool is_good) {
-  if (is_good) {
+void note_result(Registry& r, Source& source, std::string failure) {
+  if (failure.empty()) {
     source.failures_in_a_row = 0;
     source.backoff = 1;
     return;
   }
   ++r.failures;
+  source.last_failure = std::move(failure);
   if (++source.failures_in_a_row % kFailuresBeforeBackoff == 0) {
     source.backoff = std::min(source.backoff * 2, kMaxBackoff);
   }
@@ -152,11 +168,11 @@ SourceRun run_due_sources(std::uint64_t now_ns, const std::function<std::uint64_
     if (now_ns >= source->next_ns || source->next_ns - now_ns > wait) {
       source->is_running = true;
       lock.unlock();
-      const bool is_good = call_source(*source, clock);
+      std::string failure = call_source(*source, clock);
       lock.lock();
       source->is_running = false;
       r.source_done.notify_all();
-      note_result(r, *source, is_good);
+      note_result(r, *source, std::move(failure));
       source->next_ns = now_ns + source->period_ns * source->backoff;
     }
     std::uint64_t& next =
@@ -165,6 +181,34 @@ SourceRun run_due_sources(std::uint64_t now_ns, const std::function<std::uint64_
   }
   r.running_on = {};
   return run;
+}
+
+void reset_source_counts() {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  for (const auto& source : r.sources) {
+    source->calls = source->events = source->failures_in_a_row = 0;
+    source->last_failure.clear();
+  }
+}
+
+std::vector<SourceStatus> source_statuses() {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  std::vector<SourceStatus> statuses;
+  for (const auto& source : r.sources) {
+    SourceStatus status{source->name, source->events, {}};
+    if (source->failures_in_a_row != 0) {
+      status.reason = source->last_failure + ", " + std::to_string(source->failures_in_a_row) +
+                      " times in a row";
+    } else if (source->calls == 0) {
+      status.reason = "not called yet: nothing was recorded, or it isn't due";
+    } else if (source->events == 0) {
+      status.reason = "called " + std::to_string(source->calls) + " times, it recorded nothing";
+    }
+    statuses.push_back(std::move(status));
+  }
+  return statuses;
 }
 
 std::uint64_t source_failures() {

@@ -37,5 +37,8 @@ struct SourceRun {
 // Calls what is due at `now_ns`; `clock` times the calls. The collector's thread only.
 SourceRun run_due_sources(std::uint64_t now_ns, const std::function<std::uint64_t()>& clock);
 std::uint64_t source_failures();
+// A recorder starts: what sources record counts from here.
+void reset_source_counts();
+std::vector<SourceStatus> source_statuses();
 
 }  // namespace dial9::internal

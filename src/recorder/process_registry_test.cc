@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <future>
+#include <map>
 #include <stdexcept>
 #include <thread>
 
@@ -22,7 +23,9 @@ using std::chrono::milliseconds;
 class Sources : public ::testing::Test {
  protected:
   void TearDown() override {
-    for (const char* name : {"a", "b", "c"}) remove_source(name);
+    for (const char* name : {"a", "b", "c", "good", "idle", "broken", "late", "many"}) {
+      remove_source(name);
+    }
   }
 };
 
@@ -87,6 +90,53 @@ TEST_F(Sources, ThatThrowAreCountedAndSlowedDown) {
   EXPECT_LT(bad, 100U);
   EXPECT_GT(bad, 20U);
   EXPECT_EQ(recorder->status().source_failures - before, bad);
+}
+
+TEST_F(Sources, ThatMakeNothingAreNamedWithTheReasonAlsoAtTheEnd) {
+  SteppedRecorder recorder;
+  ASSERT_TRUE(add_source("good", milliseconds(10), [] { record(Sampled{1}); }).ok());
+  ASSERT_TRUE(add_source("idle", milliseconds(10), [] {}).ok());
+  ASSERT_TRUE(add_source("broken", milliseconds(10), [] {
+                throw std::runtime_error("no such file");
+              }).ok());
+  for (int i = 0; i < 5; ++i) {
+    recorder.advance(10 * kTestMs);
+    recorder.step();
+  }
+  ASSERT_TRUE(add_source("late", milliseconds(10), [] {}).ok());
+  const auto expect_all = [](const std::vector<SourceStatus>& sources) {
+    std::map<std::string, SourceStatus> by_name;
+    for (const SourceStatus& source : sources) by_name[source.name] = source;
+    EXPECT_EQ(by_name["good"].events, 5U);
+    EXPECT_EQ(by_name["good"].reason, "");
+    EXPECT_EQ(by_name["idle"].events, 0U);
+    EXPECT_NE(by_name["idle"].reason.find("called 5 times"), std::string::npos);
+    EXPECT_NE(by_name["broken"].reason.find("no such file"), std::string::npos);
+    EXPECT_NE(by_name["late"].reason.find("not called yet"), std::string::npos);
+  };
+  expect_all(recorder->status().sources);
+  const StopResult result = recorder->stop(std::chrono::seconds(10));
+  expect_all(result.sources);
+  EXPECT_NE(result.report().find("recorded 5 events, dropped 0\n"), std::string::npos)
+      << result.report();
+  EXPECT_NE(result.report().find("broken: 0 events: its callback threw: no such file, 5 times"),
+            std::string::npos)
+      << result.report();
+  EXPECT_EQ(result.report().find("good"), std::string::npos);
+}
+
+TEST_F(Sources, CountTheirEventsAcrossChunksAndFromEachStartOn) {
+  ASSERT_TRUE(add_source("many", milliseconds(10), [] {
+                for (int i = 0; i < 20'000; ++i) record(Sampled{1});
+              }).ok());
+  for (int round = 0; round < 2; ++round) {
+    SteppedRecorder recorder;
+    recorder.advance(10 * kTestMs);
+    recorder.step();
+    const std::uint64_t dropped = recorder->status().events_dropped;
+    EXPECT_EQ(recorder->status().sources.at(0).events + dropped, 20'000U);
+    EXPECT_GT(recorder->status().sources.at(0).events, 10'000U) << "more than a chunk holds";
+  }
 }
 
 TEST_F(Sources, AreRefusedWithAReason) {

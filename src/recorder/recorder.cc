@@ -111,4 +111,15 @@ Status Recorder::dump(const std::string& path) const noexcept {
   }
 }
 
+std::string StopResult::report() const {
+  std::string text = "recorded " + std::to_string(events_written) + " events, dropped " +
+                     std::to_string(events_dropped) + "\n";
+  if (!is_complete) text += "incomplete: " + unfinished + "\n";
+  for (const SourceStatus& source : sources) {
+    if (source.reason.empty()) continue;
+    text += source.name + ": " + std::to_string(source.events) + " events: " + source.reason + "\n";
+  }
+  return text;
+}
+
 }  // namespace dial9

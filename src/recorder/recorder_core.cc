@@ -228,6 +228,8 @@ Status RecorderCore::prepare() {
       *arena_, *store_, *writer_, std::move(clock), [this] { return metadata_version(); },
       calibration_ ? &*calibration_ : nullptr, budget_of(options_));
   span_recording_begins();
+  reset_source_counts();
+  reset_stream_counts();
   __atomic_store_n(&g_arena, arena_.get(), __ATOMIC_SEQ_CST);
   return {};
 }
@@ -393,6 +395,12 @@ bool RecorderCore::rotate(std::chrono::nanoseconds deadline) {
   return is_done && rotations_failed_ == failed_before;
 }
 
+static std::vector<SourceStatus> all_source_statuses() {
+  std::vector<SourceStatus> all = source_statuses();
+  for (SourceStatus& status : stream_source_statuses()) all.push_back(std::move(status));
+  return all;
+}
+
 StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
   StopResult result;
   if (!is_ours()) return result;
@@ -414,6 +422,7 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
   runtime_release();
   __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_SEQ_CST);
   const CollectorCounts counts = collector_->counts();
+  result.sources = all_source_statuses();
   result.events_written = counts.events_written;
   result.events_dropped = total_losses();
   if (is_done) result.events_late = arena_->undrained_events();
@@ -492,6 +501,7 @@ RecorderStatus RecorderCore::status() const {
   status.chunks_total = arena_->chunk_count();
   status.chunks_in_use = arena_->chunk_count() - arena_->free_chunks();
   status.source_failures = source_failures();
+  status.sources = all_source_statuses();
   if (siblings_ != nullptr) {
     status.runs_recovered = siblings_->runs();
     status.events_recovered = siblings_->events();

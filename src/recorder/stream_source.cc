@@ -30,6 +30,21 @@ std::vector<StreamSource*> stream_sources() {
   return sources;
 }
 
+void reset_stream_counts() {
+  for (StreamSource* source : stream_sources()) source->events_ = 0;
+}
+
+std::vector<SourceStatus> stream_source_statuses() {
+  std::vector<SourceStatus> statuses;
+  for (const StreamSource* source : stream_sources()) {
+    if (source->name().empty()) continue;
+    SourceStatus status{std::string(source->name()), source->events_, source->shortfall()};
+    if (status.events == 0 && status.reason.empty()) status.reason = "nothing to record so far";
+    statuses.push_back(std::move(status));
+  }
+  return statuses;
+}
+
 std::uint64_t stream_sources_metadata_version() {
   std::uint64_t version = 0;
   for (const StreamSource* source : stream_sources()) version += source->metadata_version();

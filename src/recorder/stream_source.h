@@ -5,9 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "dial9/recorder.h"
 #include "recorder/segment_writer.h"
 
 namespace dial9::internal {
@@ -38,9 +42,20 @@ class StreamSource {
   // Called inside the writer, with no call above under way.
   virtual std::vector<std::uint8_t> opening() { return {}; }
 
+  // For RecorderStatus::sources; empty: not shown. And why it makes nothing, or less than it
+  // should; empty: nothing is amiss. Any thread.
+  virtual std::string_view name() const { return {}; }
+  virtual std::string shortfall() const { return {}; }
+
   // Changes whenever metadata() would.
   virtual std::uint64_t metadata_version() const = 0;
   virtual Metadata metadata() const = 0;
+
+ private:
+  friend class Collector;
+  friend std::vector<SourceStatus> stream_source_statuses();
+  friend void reset_stream_counts();
+  std::atomic<std::uint64_t> events_{0};  // taken, since the recorder started
 };
 
 inline constexpr int kMostStreamSources = 8;
@@ -48,6 +63,9 @@ inline constexpr int kMostStreamSources = 8;
 bool add_stream_source(StreamSource* source) noexcept;
 // Those that were added.
 std::vector<StreamSource*> stream_sources();
+
+void reset_stream_counts();
+std::vector<SourceStatus> stream_source_statuses();
 
 std::uint64_t stream_sources_metadata_version();
 Metadata stream_sources_metadata();

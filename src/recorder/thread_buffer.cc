@@ -64,7 +64,7 @@ std::uint32_t assign_id(std::uint32_t& id, std::uint32_t& last, std::uint32_t li
 void forget_chunk(ThreadBuffer& buffer) noexcept {
   buffer.cursor = nullptr;
   buffer.end = nullptr;
-  buffer.begin = nullptr;
+  buffer.begin_stream(nullptr);
   buffer.control = nullptr;
   buffer.tables = &g_empty_tables;
   buffer.poll_events_end = nullptr;

@@ -33,6 +33,8 @@ class CpuSampler final : public StreamSource {
   std::uint64_t attend(std::uint64_t now_ns) override;
   void rest() override;
   std::vector<SourceStream> take() override;
+  std::string_view name() const override { return "cpu_samples"; }
+  std::string shortfall() const override { return status().message; }
   std::uint64_t metadata_version() const override;
   Metadata metadata() const override;
 

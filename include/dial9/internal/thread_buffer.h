@@ -109,14 +109,20 @@ struct ThreadBuffer {
   // (src/recorder/poll_events.h); null: the chunk lacks what it needs.
   std::uint8_t* poll_events_end;
   ClockLine clock;
-  std::uint8_t* begin;         // of the chunk's stream
-  std::uint32_t is_exiting;    // has given its chunk back at the thread's end already
-  std::uint32_t arena_serial;  // of the chunk's arena
-  LossCause last_loss;         // of this thread; kCount: none since the last span_link()
-  std::uint64_t read_ns;       // the last time that now_ns() gave out
+  std::uint8_t* begin;          // of the chunk's stream
+  std::uint32_t is_exiting;     // has given its chunk back at the thread's end already
+  std::uint32_t arena_serial;   // of the chunk's arena
+  LossCause last_loss;          // of this thread; kCount: none since the last span_link()
+  std::uint64_t read_ns;        // the last time that now_ns() gave out
+  std::uint64_t events_before;  // in the chunks before the open one
 
+  // That the thread has published, ever.
+  std::uint64_t events() const noexcept {
+    return events_before + ((publish_base + reinterpret_cast<std::uintptr_t>(begin)) >> 32);
+  }
   // The stream of a chunk that was just taken begins here; nothing is published of it.
   void begin_stream(std::uint8_t* stream) noexcept {
+    events_before = events();
     begin = stream;
     publish_base = 0 - reinterpret_cast<std::uintptr_t>(stream);
   }
