@@ -131,7 +131,7 @@ TEST_F(Sources, CountTheirEventsAcrossChunksAndFromEachStartOn) {
               }).ok());
   for (int round = 0; round < 2; ++round) {
     SteppedRecorder recorder;
-    recorder.advance(10 * kTestMs);
+    recorder.advance(kTestSecond);
     recorder.step();
     const std::uint64_t dropped = recorder->status().events_dropped;
     EXPECT_EQ(recorder->status().sources.at(0).events + dropped, 20'000U);
