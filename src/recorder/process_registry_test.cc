@@ -129,9 +129,9 @@ TEST_F(Sources, CountTheirEventsAcrossChunksAndFromEachStartOn) {
   ASSERT_TRUE(add_source("many", milliseconds(10), [] {
                 for (int i = 0; i < 20'000; ++i) record(Sampled{1});
               }).ok());
-  for (int round = 0; round < 2; ++round) {
+  for (std::uint64_t round = 1; round <= 2; ++round) {
     SteppedRecorder recorder;
-    recorder.advance(kTestSecond);
+    recorder.advance(round * kTestSecond);  // past its period on either's clock
     recorder.step();
     const std::uint64_t dropped = recorder->status().events_dropped;
     EXPECT_EQ(recorder->status().sources.at(0).events + dropped, 20'000U);
