@@ -3,6 +3,7 @@
 #include "recording.h"
 
 #include <dial9/cpu_samples.h>
+#include <dial9/off_cpu.h>
 #include <dial9/source.h>
 
 #include <cstdio>
@@ -39,7 +40,9 @@ Recording::Recording(const Options& options) {
   }
   if (!options.has_all_sources) return;
   report("resource usage", dial9::add_process_usage());
+  report("accept queues", dial9::add_accept_queues());
   report("CPU samples", dial9::add_cpu_samples());
+  report("off-CPU samples", dial9::add_off_cpu_samples());
 }
 
 bool Recording::dump(const std::string& path) {
