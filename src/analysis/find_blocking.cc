@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 
 #include "analysis/finders.h"
 #include "analysis/human.h"
@@ -48,6 +49,13 @@ struct Blocked {
   std::size_t worst = ~std::size_t{0};            // block
   Distribution durations;                         // of all
   std::map<std::uint32_t, std::uint64_t> owners;  // tid: how often
+  std::size_t seen = ~std::size_t{0};             // block: its longest wait off the CPU
+};
+
+// What of a poll's calls and locks is over when; a wait off the CPU inside one is the same wait.
+struct Cover {
+  std::uint64_t end_ns = 0;
+  Source source;
 };
 
 void take(const Trace& trace, std::size_t i, Blocked& blocked) {
@@ -82,10 +90,37 @@ std::string source_text(const Trace& trace, const Source& source) {
     case BlockKind::kLock:
       return "lock " + address(source.lock);
     case BlockKind::kOffCpu:
-      return "waiting off the CPU";
+      return source.call == kNoName ? "waiting off the CPU" : place_text(trace, source.call);
     default:
       return place_text(trace, source.call);
   }
+}
+
+// The innermost function of the stack that is the program's: not the call itself, nor what the C
+// library wraps it in. Empty: none has a name in the trace.
+std::string caller_text(const Trace& trace, const Block& block) {
+  if (block.stack == kNoIndex) {
+    return {};
+  }
+  const std::string_view call = trace.names.text(block.call);
+  const Range range = trace.stacks.ranges[block.stack];
+  for (std::uint32_t i = range.first; i < range.last; ++i) {
+    // A return address may be that of the function behind.
+    const std::uint64_t frame = trace.stacks.frames[i];
+    for (const Symbol& symbol : trace.symbols.at(i == range.first ? frame : frame - 1, 8)) {
+      const std::string_view name = trace.names.text(symbol.name);
+      if (!name.starts_with("_") && name != call.substr(0, call.find('('))) {
+        return std::string(name);
+      }
+    }
+  }
+  return {};
+}
+
+std::string seen_text(const Trace& trace, const Block& block) {
+  const std::string caller = caller_text(trace, block);
+  return "blocked in " + place_text(trace, block.call) +
+         (caller.empty() ? "" : " under " + caller) + " for " + human_duration(block.duration_ns);
 }
 
 Finding make_finding(const FindContext& context, const Source& source, const Blocked& blocked) {
@@ -118,6 +153,11 @@ Finding make_finding(const FindContext& context, const Source& source, const Blo
       "the worst: " + task_text(trace, worst.task) + " from " +
       place_text(trace, worst.poll == kNoIndex ? kNoName : trace.polls.spawn_loc[worst.poll]) +
       " on thread " + std::to_string(worst.tid));
+  if (blocked.seen != ~std::size_t{0}) {
+    finding.evidence.push_back("seen: " + seen_text(trace, trace.blocks[blocked.seen]));
+  } else if (source.kind == BlockKind::kOffCpu && source.call != kNoName) {
+    finding.evidence.push_back("seen: " + seen_text(trace, worst));
+  }
   if (!blocked.owners.empty()) {
     finding.evidence.push_back("mostly held by " + owner_text(trace, blocked));
   }
@@ -148,12 +188,25 @@ void find_blocking_calls(const FindContext& context, Findings& out) {
   const std::uint64_t floor_ns = context.options.blocking_floor_ns;
   std::map<Source, Blocked> sources;
   std::vector<std::size_t> long_ones;
+  std::unordered_map<std::uint32_t, Cover> covers;  // by poll
   for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
     const Block& block = trace.blocks[i];
     if (block.poll == kNoIndex || block.kind == BlockKind::kPreempted) {
       continue;
     }
-    sources[{block.kind, block.call, block.lock}].durations.add(block.duration_ns);
+    const Source source{block.kind, block.call, block.lock};
+    Cover& cover = covers[block.poll];
+    if (block.kind != BlockKind::kOffCpu) {
+      cover = block.end_ns() > cover.end_ns ? Cover{block.end_ns(), source} : cover;
+    } else if (block.end_ns() <= cover.end_ns) {
+      std::size_t& seen = sources[cover.source].seen;
+      if (block.call != kNoName &&
+          (seen == ~std::size_t{0} || block.duration_ns > trace.blocks[seen].duration_ns)) {
+        seen = i;
+      }
+      continue;
+    }
+    sources[source].durations.add(block.duration_ns);
     if (block.duration_ns >= floor_ns) {
       long_ones.push_back(i);
     }

@@ -131,7 +131,7 @@ class LinuxProbe final : public ThreadProbe {
 
  private:
   int directory();
-  UniqueFd open_of(std::uint32_t tid, const char* file);
+  UniqueFd open_of(std::uint32_t tid, std::string_view file);
   std::optional<SchedReading> reread_account(std::uint32_t tid);
   void find_robust_offset();
   void read_context(std::uint32_t tid, ForeignContext* context);
@@ -159,10 +159,10 @@ int LinuxProbe::directory() {
   return fd;
 }
 
-UniqueFd LinuxProbe::open_of(std::uint32_t tid, const char* file) {
+UniqueFd LinuxProbe::open_of(std::uint32_t tid, std::string_view file) {
   char path[32] = {};
   char* const end = std::to_chars(path, path + 10, tid).ptr;
-  std::strcpy(end, file);
+  std::ranges::copy(file.substr(0, 20), end);
   return UniqueFd(::openat(directory(), path, O_RDONLY | O_CLOEXEC));
 }
 
