@@ -91,6 +91,7 @@ void Loader::Impl::build_profile() {
     }
   }
   trace_.symbols.sort();
+  trace_.modules.sort();
   const LaneOfThread lanes(trace_);
   // (0, lane) or (1, thread): lanes come first.
   using Key = std::pair<std::uint32_t, std::uint32_t>;
@@ -109,7 +110,9 @@ void Loader::Impl::build_profile() {
     row.samples.first = static_cast<std::uint32_t>(trace_.samples.size());
     for (const std::uint32_t i : members) {
       CpuSample sample = samples_[i];
-      sample.thread_name = settled(sample.thread_name);
+      for (NameId* name : {&sample.thread_name, &sample.label_name, &sample.label_value}) {
+        *name = settled(*name);
+      }
       row.thread_name = sample.thread_name == kNoName ? row.thread_name : sample.thread_name;
       trace_.samples.push_back(sample);
     }

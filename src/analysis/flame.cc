@@ -122,11 +122,15 @@ void FlameTree::rehash() {
   }
 }
 
-// 0: there is no room for it.
-std::uint32_t FlameTree::child(std::uint32_t parent, FrameId frame) {
-  const std::size_t slot = slot_of(node_table_, hash_pair(parent, frame), [&](std::uint32_t node) {
+std::size_t FlameTree::slot_of_child(std::uint32_t parent, FrameId frame) const {
+  return slot_of(node_table_, hash_pair(parent, frame), [&](std::uint32_t node) {
     return nodes_[node].parent == parent && nodes_[node].frame == frame;
   });
+}
+
+// 0: there is no room for it.
+std::uint32_t FlameTree::child(std::uint32_t parent, FrameId frame) {
+  const std::size_t slot = slot_of_child(parent, frame);
   if (node_table_[slot] != 0 || nodes_.size() >= limits_.max_nodes ||
       nodes_[parent].depth >= limits_.max_depth) {
     return node_table_[slot];
@@ -144,10 +148,11 @@ std::uint32_t FlameTree::child(std::uint32_t parent, FrameId frame) {
   return number;
 }
 
-void FlameTree::count_functions(std::span<const FrameId> leaf_first, std::uint64_t weight) {
+void FlameTree::count_functions(std::span<const FrameId> stack, std::uint64_t weight) {
   ++stacks_;
-  frames_[leaf_first.front()].self = sum_of(frames_[leaf_first.front()].self, weight);
-  for (const FrameId id : leaf_first) {
+  Frame& leaf = frames_[is_inverted_ ? stack.front() : stack.back()];
+  leaf.self = sum_of(leaf.self, weight);
+  for (const FrameId id : stack) {
     Frame& frame = frames_[id];
     if (frame.last_stack != stacks_) {
       frame.last_stack = stacks_;
@@ -156,23 +161,41 @@ void FlameTree::count_functions(std::span<const FrameId> leaf_first, std::uint64
   }
 }
 
-void FlameTree::add(std::span<const FrameId> leaf_first, std::uint64_t weight, std::uint64_t count,
-                    bool is_truncated) {
-  // The sum is what percents are of: beyond its largest value nothing more is taken.
-  weight = std::min(weight, kMostCount - total());
-  count_ = sum_of(count_, count);
+// Into scratch_, from the tree's root on.
+void FlameTree::arrange(std::span<const FrameId> leaf_first, bool is_truncated) {
   scratch_.assign(leaf_first.begin(), leaf_first.end());
   if (scratch_.empty()) {
     scratch_.push_back(no_stack_);
   }
   if (is_truncated) {
     scratch_.push_back(truncated_frame_);
-    truncated_ += weight;
   }
-  count_functions(scratch_, weight);
   if (!is_inverted_) {
     std::reverse(scratch_.begin(), scratch_.end());
   }
+}
+
+std::uint32_t FlameTree::find(std::span<const FrameId> leaf_first, bool is_truncated) {
+  arrange(leaf_first, is_truncated);
+  std::uint32_t node = 0;
+  for (const FrameId frame : scratch_) {
+    const std::uint32_t next = node_table_[slot_of_child(node, frame)];
+    if (next == 0) {
+      break;
+    }
+    node = next;
+  }
+  return node;
+}
+
+void FlameTree::add(std::span<const FrameId> leaf_first, std::uint64_t weight, std::uint64_t count,
+                    bool is_truncated) {
+  // The sum is what percents are of: beyond its largest value nothing more is taken.
+  weight = std::min(weight, kMostCount - total());
+  count_ = sum_of(count_, count);
+  arrange(leaf_first, is_truncated);
+  truncated_ += is_truncated ? weight : 0;
+  count_functions(scratch_, weight);
   std::uint32_t node = 0;
   nodes_[0].total += weight;
   for (const FrameId frame : scratch_) {

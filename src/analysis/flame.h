@@ -74,6 +74,8 @@ class FlameTree {
   std::uint64_t truncated() const { return truncated_; }  // weight
   std::uint64_t left_out() const { return left_out_; }    // weight of stacks that were cut
   const std::vector<FlameNode>& nodes() const { return nodes_; }
+  // The deepest node that a stack which was added has; 0: none but the root.
+  std::uint32_t find(std::span<const FrameId> leaf_first, bool is_truncated = false);
   // By self, then total, then name; those without any weight left out.
   std::vector<FlameFunction> functions() const;
   std::string_view name(FrameId frame) const { return names_.text(frames_[frame].name); }
@@ -89,8 +91,10 @@ class FlameTree {
   };
   NameId bounded(std::string_view text);
   std::uint32_t child(std::uint32_t parent, FrameId frame);
+  std::size_t slot_of_child(std::uint32_t parent, FrameId frame) const;
+  void arrange(std::span<const FrameId> leaf_first, bool is_truncated);
   void rehash();
-  void count_functions(std::span<const FrameId> leaf_first, std::uint64_t weight);
+  void count_functions(std::span<const FrameId> stack, std::uint64_t weight);
 
   FlameUnit unit_;
   bool is_inverted_;

@@ -110,6 +110,9 @@ void Loader::Impl::on_metadata(const Event& event, const Plan& plan) {
     if (cursor.is_map()) {
       trace_.metadata.push_back({event.timestamp_ns, std::string(cursor.key().text()),
                                  std::string(cursor.value().text())});
+      if (cursor.key().text() == "boot_id") {
+        run_ = trace_.names.intern(cursor.value().text());
+      }
     }
   }
 }

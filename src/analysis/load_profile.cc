@@ -34,14 +34,14 @@ std::uint32_t Loader::Impl::intern_stack(std::span<const std::uint64_t> frames) 
     return kNoIndex;
   }
   Stacks& stacks = trace_.stacks;
-  const std::uint64_t hash = hash_of(frames);
+  const std::uint64_t hash = hash_of(frames) ^ run_;
   // Stacks that were made to have one hash are kept as often as they are met.
   constexpr int kMostCompared = 16;
   int compared = 0;
   const auto [first, last] = stack_by_hash_.equal_range(hash);
   for (auto at = first; at != last && compared < kMostCompared; ++at, ++compared) {
     const Range range = stacks.ranges[at->second];
-    bool is_same = range.size() == frames.size();
+    bool is_same = range.size() == frames.size() && stacks.runs[at->second] == run_;
     for (std::uint32_t i = 0; is_same && i < range.size(); ++i) {
       is_same = stacks.frames[range.first + i] == frames[i];
     }
@@ -57,6 +57,7 @@ std::uint32_t Loader::Impl::intern_stack(std::span<const std::uint64_t> frames) 
   }
   const auto number = static_cast<std::uint32_t>(stacks.ranges.size());
   stacks.ranges.push_back({from, static_cast<std::uint32_t>(stacks.frames.size())});
+  stacks.runs.push_back(run_);
   if (compared < kMostCompared) {
     stack_by_hash_.emplace(hash, number);
   }
@@ -99,6 +100,11 @@ void Loader::Impl::on_cpu_sample(const Event& event, const Plan& plan) {
   sample.thread_name = text(event, plan.field[2]);
   sample.stack = stack(event, plan.field[3]);
   sample.weight = number32(event, plan.field[4], 1);
+  sample.task_id = plan.field[5] < 0 ? kUnknownId : identity(event, plan.field[5], 0);
+  sample.span_id = plan.field[6] < 0 ? kUnknownId : identity(event, plan.field[6], 0);
+  sample.label_name = text(event, plan.field[7]);
+  sample.label_value = text(event, plan.field[8]);
+  sample.is_truncated = number(event, plan.field[9], 0) != 0;
   samples_.push_back(sample);
 }
 
@@ -111,6 +117,22 @@ void Loader::Impl::on_symbol(const Event& event, const Plan& plan) {
   symbol.file = text(event, plan.field[4]);
   symbol.line = number32(event, plan.field[5], 0);
   trace_.symbols.add(symbol);
+}
+
+void Loader::Impl::on_module(const Event& event, const Plan& plan) {
+  Module module;
+  module.path = text(event, plan.field[0]);
+  module.build_id = text(event, plan.field[1]);
+  module.begin = identity(event, plan.field[2], 0);
+  module.end = identity(event, plan.field[3], 0);
+  module.bias = identity(event, plan.field[4], 0);
+  ModuleSetTimes times;
+  times.epoch = number(event, plan.field[5], 0);
+  times.since_ns = number(event, plan.field[6], event.timestamp_ns);
+  times.before_held_ns = number(event, plan.field[7], 0);
+  times.only_added = number(event, plan.field[8], 0) != 0;
+  times.seen_ns = event.timestamp_ns;
+  trace_.modules.add(run_, times, module);
 }
 
 void Loader::Impl::on_task_dump(const Event& event, const Plan& plan) {

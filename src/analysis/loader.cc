@@ -70,7 +70,12 @@ const Loader::Impl::Known* Loader::Impl::find_known(std::string_view name) {
       {"RecorderShedEvent", &Impl::on_shed, {"class", "keep_one_in", "since_ns", "kept", "shed"}},
       {"CpuSampleEvent",
        &Impl::on_cpu_sample,
-       {"tid", "source", "thread_name", "callchain", "weight"}},
+       {"tid", "source", "thread_name", "callchain", "weight", "task_id", "span_id", "label_name",
+        "label_value", "truncated"}},
+      {"ModuleEvent",
+       &Impl::on_module,
+       {"path", "build_id", "begin", "end", "bias", "epoch", "since_ns", "before_held_ns",
+        "only_added"}},
       {"SymbolTableEntry",
        &Impl::on_symbol,
        {"addr", "size", "symbol_name", "inline_depth", "source_file", "source_line"}},
@@ -89,6 +94,7 @@ void Loader::Impl::begin_input(std::string_view name) {
   gunzip_ = std::make_unique<format::Gunzip>(
       [this](std::span<const std::uint8_t> bytes) { return decoder_->feed(bytes); });
   plans_.clear();
+  run_ = kNoName;
   trace_.inputs.push_back(InputFile{std::string(name), 0, 0, std::nullopt});
 }
 

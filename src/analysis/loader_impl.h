@@ -164,6 +164,7 @@ class Loader::Impl final : public format::Visitor {
   // --- handlers (load_profile.cc)
   void on_cpu_sample(const format::Event& event, const Plan& plan);
   void on_symbol(const format::Event& event, const Plan& plan);
+  void on_module(const format::Event& event, const Plan& plan);
   void on_task_dump(const format::Event& event, const Plan& plan);
   // The number of a stack in trace_.stacks; kNoIndex: absent, empty or never defined.
   std::uint32_t stack(const format::Value& value);
@@ -230,6 +231,7 @@ class Loader::Impl final : public format::Visitor {
   bool has_span_closes_ = false;
   std::vector<Block> blocks_;
   std::vector<std::uint64_t> block_task_ids_;
+  NameId run_ = kNoName;  // the boot id of what is read
   Column<CpuSample> samples_;
   Column<TaskDump> dumps_;
   std::unordered_map<std::uint32_t, std::uint32_t> stack_pool_;  // of the current stream

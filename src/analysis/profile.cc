@@ -35,8 +35,8 @@ std::vector<Symbol> Symbols::at(std::uint64_t address, std::size_t most) const {
   }
   const std::uint64_t addr = std::prev(after)->addr;
   std::size_t looked_at = 0;
-  for (auto at = after;
-       at != rows_.begin() && std::prev(at)->addr == addr && looked_at < most; --at, ++looked_at) {
+  for (auto at = after; at != rows_.begin() && std::prev(at)->addr == addr && looked_at < most;
+       --at, ++looked_at) {
     const Symbol& symbol = *std::prev(at);
     if (address == addr || address - addr < symbol.size) {
       out.push_back(symbol);

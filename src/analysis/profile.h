@@ -2,7 +2,7 @@
 // tasks, and the symbols that name addresses. Strongest property: an address that no symbol covers
 // stays an address. Spec: docs/spec/events.md, "Profiling".
 //
-// Memory: 8 bytes a distinct stack's frame, 40 a sample, 16 a dump, 40 a symbol; counted in
+// Memory: 8 bytes a distinct stack's frame, 64 a sample, 16 a dump, 40 a symbol; counted in
 // Trace::bytes().
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -30,8 +30,9 @@ struct Range {
 struct Stacks {
   Column<std::uint64_t> frames;
   Column<Range> ranges;  // of frames, leaf first
+  Column<NameId> runs;   // whose addresses they are: a boot id; kNoName: not recorded
   std::size_t size() const { return ranges.size(); }
-  std::size_t bytes() const { return frames.bytes() + ranges.bytes(); }
+  std::size_t bytes() const { return frames.bytes() + ranges.bytes() + runs.bytes(); }
 };
 
 // One function at an address; several of one address are what was inlined there.
@@ -62,13 +63,20 @@ class Symbols {
 
 enum class SampleSource : std::uint8_t { kCpu, kSwitch };  // a CPU clock's tick, a context switch
 
+inline constexpr std::uint64_t kUnknownId = ~std::uint64_t{0};
+
 struct CpuSample {
   std::uint64_t at_ns = 0;
+  std::uint64_t task_id = kUnknownId;  // 0: none; kUnknownId: not recorded
+  std::uint64_t span_id = kUnknownId;  // the innermost open one; likewise
   std::uint32_t tid = 0;
   std::uint32_t stack = 0;   // kNoIndex: not recorded
   std::uint32_t weight = 1;  // periods that it stands for
   NameId thread_name = kNoName;
+  NameId label_name = kNoName;
+  NameId label_value = kNoName;
   SampleSource source = SampleSource::kCpu;
+  bool is_truncated = false;  // the stack's outer frames are missing
 };
 
 // The samples of a worker's lane, or of a thread that isn't a worker.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "analysis/column.h"
+#include "analysis/modules.h"
 #include "analysis/names.h"
 #include "analysis/profile.h"
 #include "base/result.h"
@@ -328,6 +329,7 @@ struct Trace {
   Column<Block> blocks;
   Stacks stacks;
   Symbols symbols;
+  Modules modules;
   Column<CpuSample> samples;           // by (row, time)
   std::vector<SampleRow> sample_rows;  // lanes first
   Column<TaskDump> dumps;              // by (task, time)

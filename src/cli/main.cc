@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   dial9::cli::add_cat(arguments);
   dial9::cli::add_diagnose(arguments);
   dial9::cli::add_spans(arguments);
+  dial9::cli::add_flame(arguments);
   dial9::cli::add_recover(arguments);
   dial9::cli::add_serve(arguments);
   dial9::cli::add_doctor(arguments);

@@ -15,5 +15,6 @@ void add_serve(Arguments& arguments);
 void add_snapshot(Arguments& arguments);
 void add_top(Arguments& arguments);
 void add_spans(Arguments& arguments);
+void add_flame(Arguments& arguments);
 
 }  // namespace dial9::cli

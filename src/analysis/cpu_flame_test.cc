@@ -1,0 +1,308 @@
+// The flame tree of CPU samples: what the filter takes, what weights stand for, whose names are
+// used.
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/cpu_flame.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "analysis/loader.h"
+#include "analysis/testing/trace_builder.h"
+
+namespace dial9::analysis {
+namespace {
+
+using format::FieldType;
+using testing::TraceBuilder;
+
+struct Sample {
+  std::uint64_t at_ns = 0;
+  std::vector<std::uint64_t> frames = {};  // leaf first
+  std::uint64_t weight = 1;
+  std::string label = {};  // of the name "tenant"
+  std::uint64_t task = 0;
+  std::uint64_t span = 0;
+  std::uint32_t tid = 7;
+  std::string thread = "io";
+  bool is_truncated = false;
+};
+
+// A trace of samples, as our recorder writes them.
+class Samples {
+ public:
+  void add(const Sample& sample) {
+    format::Encoder& out = builder.encoder();
+    out.schema(100, "CpuSampleEvent", true,
+               {{"tid", FieldType::kU32},
+                {"source", FieldType::kU8},
+                {"thread_name", FieldType::kPooledString},
+                {"callchain", FieldType::kPooledStackFrames},
+                {"weight", FieldType::kVarint},
+                {"task_id", FieldType::kVarint},
+                {"span_id", FieldType::kVarint},
+                {"label_name", FieldType::kPooledString, true},
+                {"label_value", FieldType::kPooledString, true},
+                {"truncated", FieldType::kBool}});
+    out.begin(100, sample.at_ns);
+    out.u32(sample.tid);
+    out.u8(0);
+    out.pooled_string(sample.thread);
+    out.pooled_stack(sample.frames);
+    for (const std::uint64_t value : {sample.weight, sample.task, sample.span}) out.varint(value);
+    for (const std::string& text : {std::string("tenant"), sample.label}) {
+      if (sample.label.empty()) {
+        out.absent();
+      } else {
+        out.present();
+        out.pooled_string(text);
+      }
+    }
+    out.boolean(sample.is_truncated);
+  }
+  void module(const std::string& path, std::uint64_t begin, std::uint64_t since_ns = 1,
+              std::uint64_t before_ns = 0, std::uint64_t epoch = 1) {
+    format::Encoder& out = builder.encoder();
+    out.schema(101, "ModuleEvent", true,
+               {{"path", FieldType::kString},
+                {"build_id", FieldType::kString},
+                {"begin", FieldType::kVarint},
+                {"end", FieldType::kVarint},
+                {"bias", FieldType::kVarint},
+                {"epoch", FieldType::kVarint},
+                {"since_ns", FieldType::kVarint},
+                {"before_held_ns", FieldType::kVarint},
+                {"only_added", FieldType::kBool}});
+    out.begin(101, since_ns);
+    out.string(path);
+    out.string("ab");
+    for (const std::uint64_t value : {begin, begin + 1'000, begin, epoch, since_ns, before_ns}) {
+      out.varint(value);
+    }
+    out.boolean(false);
+  }
+  // What a second of sampling came to.
+  void books(std::uint64_t at_ns, std::uint32_t hz, std::uint64_t cpu_ns, std::uint64_t periods,
+             std::uint64_t lost) {
+    format::Encoder& out = builder.encoder();
+    out.schema(102, "CpuProfileEvent", true,
+               {{"cpu_ns", FieldType::kVarint},
+                {"asked_hz", FieldType::kU32},
+                {"periods", FieldType::kVarint},
+                {"lost", FieldType::kVarint}});
+    out.begin(102, at_ns);
+    out.varint(cpu_ns);
+    out.u32(hz);
+    out.varint(periods);
+    out.varint(lost);
+  }
+
+  TraceBuilder builder;
+};
+
+std::string folded(const Trace& trace, const SampleFilter& filter = {}, FrameNamer* namer = nullptr,
+                   bool is_inverted = false) {
+  return flame_folded(cpu_flame(trace, filter, namer, is_inverted).tree);
+}
+
+std::string notes_of(const CpuFlame& flame) {
+  std::string text;
+  for (const std::string& note : flame.heading.notes) text += note + "\n";
+  return text;
+}
+
+TEST(CpuFlame, CountsPeriodsWhereTheRateIsNotKnownAndTimeWhereItIs) {
+  Samples counted_only;
+  counted_only.add({.at_ns = 10, .frames = {0x3, 0x1}, .weight = 4});
+  const Trace counted_trace = counted_only.builder.load();
+  EXPECT_EQ(folded(counted_trace), "0x1;0x3 4\n");
+  Samples timed;
+  timed.add({.at_ns = 10, .frames = {0x3, 0x1}, .weight = 4});
+  timed.books(20, 100, 50'000'000, 4, 2);
+  const CpuFlame flame = cpu_flame(timed.builder.load(), {}, nullptr);
+  EXPECT_EQ(flame_folded(flame.tree), "0x1;0x3 40000000\n");
+  EXPECT_NE(notes_of(flame).find("sampled at 100 Hz: 40.0 ms of the 50.0 ms of CPU time"),
+            std::string::npos)
+      << notes_of(flame);
+  EXPECT_NE(notes_of(flame).find("2 samples were lost"), std::string::npos);
+}
+
+TEST(CpuFlame, CountsWhereTheRateChanged) {
+  Samples samples;
+  samples.add({.at_ns = 10, .frames = {0x1}});
+  samples.books(20, 100, 1, 1, 0);
+  samples.books(30, 99, 1, 1, 0);
+  const CpuFlame flame = cpu_flame(samples.builder.load(), {}, nullptr);
+  EXPECT_EQ(flame.tree.unit(), FlameUnit::kCount);
+  EXPECT_NE(notes_of(flame).find("not one for all"), std::string::npos);
+}
+
+TEST(CpuFlame, TakesOnlyWhatTheFilterSays) {
+  Samples samples;
+  samples.add({.at_ns = 10, .frames = {0x1}, .label = "acme", .task = 5});
+  samples.add({.at_ns = 20, .frames = {0x2}, .label = "bolt", .tid = 9, .thread = "other"});
+  samples.add({.at_ns = 30, .frames = {0x3}, .weight = 2});
+  const Trace trace = samples.builder.load();
+  EXPECT_EQ(folded(trace, {.label = "tenant=acme"}), "0x1 1\n");
+  EXPECT_EQ(folded(trace, {.label = "tenant"}), "0x1 1\n0x2 1\n");
+  EXPECT_EQ(folded(trace, {.label = "ten"}), "");
+  EXPECT_EQ(folded(trace, {.label = "tenantx"}), "");
+  EXPECT_EQ(folded(trace, {.task = 5}), "0x1 1\n");
+  EXPECT_EQ(folded(trace, {.thread = "other"}), "0x2 1\n");
+  EXPECT_EQ(folded(trace, {.thread = "7"}), "0x3 2\n0x1 1\n");
+  EXPECT_EQ(folded(trace, {.from_ns = 20, .to_ns = 30}), "0x2 1\n");
+  EXPECT_NE(notes_of(cpu_flame(trace, {.task = 99}, nullptr)).find("none of the 3 samples"),
+            std::string::npos);
+}
+
+TEST(CpuFlame, TakesTheSamplesOfAWorkerAndOfThePollsOfATask) {
+  Samples samples;
+  samples.builder.park(10, 3, 7);
+  samples.builder.unpark(20, 3, TraceBuilder::kNoWait, 7);
+  samples.builder.poll(30, 60, 3, 42);
+  samples.builder.park(90, 3, 7);
+  auto& out = samples.builder.encoder();
+  const auto bare = [&](std::uint64_t at_ns, std::uint64_t frame, std::uint32_t tid) {
+    out.schema(103, "CpuSampleEvent", true,
+               {{"tid", FieldType::kU32}, {"callchain", FieldType::kPooledStackFrames}});
+    out.begin(103, at_ns);
+    out.u32(tid);
+    out.pooled_stack(std::vector<std::uint64_t>{frame});
+  };
+  bare(40, 0x1, 7);
+  bare(70, 0x2, 7);
+  bare(40, 0x3, 8);
+  const Trace trace = samples.builder.load();
+  EXPECT_EQ(folded(trace, {.worker = 3}), "0x1 1\n0x2 1\n");
+  const CpuFlame of_task = cpu_flame(trace, {.task = 42}, nullptr);
+  EXPECT_EQ(flame_folded(of_task.tree), "0x1 1\n")
+      << "where the writer doesn't say it, the task is that of the poll";
+  EXPECT_NE(notes_of(of_task).find("1 sample doesn't say whose"), std::string::npos)
+      << "of a thread that is no worker nobody knows" << notes_of(of_task);
+}
+
+void span(TraceBuilder& builder, std::uint64_t at_ns, std::uint64_t id, std::uint64_t parent) {
+  auto& out = builder.encoder();
+  out.schema(104, "SpanEnter:a.cc:1:1", true,
+             {{"worker_id", FieldType::kVarint},
+              {"span_id", FieldType::kVarint},
+              {"parent_span_id", FieldType::kVarint, true},
+              {"span_name", FieldType::kPooledString}});
+  out.begin(104, at_ns);
+  out.varint(0);
+  out.varint(id);
+  if (parent == 0) {
+    out.absent();
+  } else {
+    out.present();
+    out.varint(parent);
+  }
+  out.pooled_string("work");
+}
+
+TEST(CpuFlame, TakesTheSamplesOfASpanAndOfThoseInsideIt) {
+  Samples samples;
+  span(samples.builder, 5, 11, 0);
+  span(samples.builder, 6, 12, 11);
+  span(samples.builder, 7, 13, 0);
+  samples.add({.at_ns = 10, .frames = {0x1}, .span = 11});
+  samples.add({.at_ns = 20, .frames = {0x2}, .span = 12});
+  samples.add({.at_ns = 30, .frames = {0x3}, .span = 13});
+  samples.add({.at_ns = 40, .frames = {0x4}});
+  const Trace trace = samples.builder.load();
+  EXPECT_EQ(folded(trace, {.span = 11}), "0x1 1\n0x2 1\n");
+  EXPECT_EQ(folded(trace, {.span = 12}), "0x2 1\n");
+}
+
+// Names by what it is asked, and remembers it.
+class Namer final : public FrameNamer {
+ public:
+  std::vector<std::string> names(std::string_view path, std::string_view build_id,
+                                 std::uint64_t address, bool is_return) override {
+    ++asked;
+    EXPECT_EQ(build_id, "ab");
+    if (address == 0x99) return {};
+    return {std::string(path) + "@" + std::to_string(address) + (is_return ? "r" : "")};
+  }
+  int asked = 0;
+};
+
+TEST(CpuFlame, NamesFramesByTheModuleAndTheOffsetInItsFile) {
+  Samples samples;
+  samples.module("/bin/app", 0x1000);
+  samples.add({.at_ns = 10, .frames = {0x1010, 0x1020, 0x9000}});
+  samples.add({.at_ns = 11, .frames = {0x1010, 0x1020, 0x9000}});
+  samples.add({.at_ns = 12, .frames = {0x1099}});
+  Namer namer;
+  const Trace trace = samples.builder.load();
+  EXPECT_EQ(folded(trace, {}, &namer), "0x9000;/bin/app@32r;/bin/app@16 2\napp+0x99 1\n");
+  EXPECT_EQ(namer.asked, 3) << "each place once";
+  EXPECT_EQ(folded(trace, {}, &namer, true), "/bin/app@16;/bin/app@32r;0x9000 2\napp+0x99 1\n");
+}
+
+TEST(CpuFlame, NamesASampleByTheModulesOfItsMoment) {
+  Samples samples;
+  samples.module("/old.so", 0x1000, 100, 0, 1);
+  samples.module("/new.so", 0x1000, 300, 200, 2);
+  samples.add({.at_ns = 150, .frames = {0x1010}});
+  samples.add({.at_ns = 250, .frames = {0x1010}});
+  samples.add({.at_ns = 350, .frames = {0x1010}});
+  Namer namer;
+  EXPECT_EQ(folded(samples.builder.load(), {}, &namer), "/new.so@16 1\n/old.so@16 1\n0x1010 1\n")
+      << "in between it is one or the other: neither is said";
+}
+
+TEST(CpuFlame, KeepsTheModulesOfTwoProcessesApart) {
+  Samples samples;
+  for (const std::string name : {"aaaa-1", "bbbb-2"}) {
+    samples.builder.new_stream();
+    samples.builder.metadata(1, "boot_id", name);
+    samples.module("/" + name, 0x1000);
+    samples.add({.at_ns = 150, .frames = {0x1010}});
+  }
+  Namer namer;
+  EXPECT_EQ(folded(samples.builder.load(), {}, &namer), "/aaaa-1@16 1\n/bbbb-2@16 1\n");
+}
+
+TEST(CpuFlame, FindsTheMomentsOfANode) {
+  for (const bool is_inverted : {false, true}) {
+    Samples samples;
+    samples.add({.at_ns = 30, .frames = {0x3, 0x2}, .weight = 2});
+    samples.add({.at_ns = 10, .frames = {0x3, 0x2}});
+    samples.add({.at_ns = 20, .frames = {0x4, 0x2}});
+    samples.add({.at_ns = 25, .frames = {0x3}, .task = 5});
+    const Trace trace = samples.builder.load();
+    const CpuFlame flame = cpu_flame(trace, {}, nullptr, is_inverted);
+    const auto rows = flame_rows(flame.tree, 100);
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+      const auto moments = cpu_flame_moments(trace, {}, nullptr, is_inverted, 100, row, 100);
+      ASSERT_TRUE(moments.has_value());
+      EXPECT_EQ(moments->weight, flame.tree.nodes()[rows[row].node].total) << row;
+      EXPECT_EQ(moments->samples.size(), moments->total);
+    }
+    const auto all = cpu_flame_moments(trace, {}, nullptr, is_inverted, 100, 0, 2);
+    ASSERT_EQ(all->samples.size(), 2U) << "evenly thinned";
+    EXPECT_EQ(all->total, 4U);
+    EXPECT_EQ(trace.samples[all->samples[0]].at_ns, 10U);
+    EXPECT_EQ(trace.samples[all->samples[1]].at_ns, 25U);
+    EXPECT_FALSE(cpu_flame_moments(trace, {}, nullptr, is_inverted, 100, 99, 2).has_value());
+  }
+}
+
+TEST(CpuFlame, ShowsStacksWithoutTheirOuterFramesAsSuch) {
+  Samples samples;
+  samples.add({.at_ns = 10, .frames = {0x1}, .is_truncated = true});
+  samples.add({.at_ns = 11, .frames = {}});
+  EXPECT_EQ(folded(samples.builder.load()), "[no stack] 1\n[outer frames missing];0x1 1\n");
+}
+
+TEST(CpuFlame, SaysWhatToDoWhereThereAreNoSamples) {
+  TraceBuilder builder;
+  builder.poll(10, 20, 0, 1);
+  EXPECT_NE(notes_of(cpu_flame(builder.load(), {}, nullptr)).find("DIAL9_CPU_PROFILE_ENABLED"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace dial9::analysis

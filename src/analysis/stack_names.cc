@@ -1,0 +1,108 @@
+// See stack_names.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/stack_names.h"
+
+#include <array>
+#include <cstdio>
+
+namespace dial9::analysis {
+namespace {
+
+constexpr std::size_t kMostInlined = 64;
+
+std::string hex(std::uint64_t value) {
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+std::vector<std::string> names_of(const Trace& trace, FrameNamer* namer, NameId run,
+                                  std::uint64_t at_ns, std::uint64_t address, bool is_return) {
+  const std::uint64_t code = is_return && address != 0 ? address - 1 : address;
+  const std::optional<Module> module = trace.modules.at(run, at_ns, code);
+  if (!module || namer == nullptr) {
+    return {};
+  }
+  return namer->names(trace.names.text(module->path), trace.names.text(module->build_id),
+                      address - module->bias, is_return);
+}
+
+std::size_t StackNames::Hash::operator()(const Place& place) const {
+  std::uint64_t hash = place.address * 0xff51afd7ed558ccdU;
+  hash ^= (std::uint64_t{place.run} << 33) ^ (std::uint64_t{place.stretch} << 1) ^
+          (place.is_return ? 1U : 0U);
+  hash *= 0xc4ceb9fe1a85ec53U;
+  return hash ^ (hash >> 31);
+}
+
+std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t at_ns) {
+  std::vector<FrameId> frames;
+  // A call may be its function's last instruction: what it returns to is the next function's.
+  const std::uint64_t code =
+      place.is_return && place.address != 0 ? place.address - 1 : place.address;
+  const std::optional<Module> module = trace_.modules.at(place.run, at_ns, code);
+  const std::string_view path = module ? trace_.names.text(module->path) : "";
+  const std::string_view file = file_name(path);
+  // Some writers name each address that they met, also those behind a call.
+  std::vector<Symbol> symbols = trace_.symbols.at(code, kMostInlined);
+  if (symbols.empty() && code != place.address) {
+    symbols = trace_.symbols.at(place.address, kMostInlined);
+    if (!symbols.empty() && symbols.front().addr != place.address) {
+      symbols.clear();
+    }
+  }
+  for (const Symbol& symbol : symbols) {
+    if (symbol.name != kNoName) {
+      frames.push_back(tree_.frame(trace_.names.text(symbol.name), file));
+    }
+  }
+  if (!frames.empty()) {
+    return frames;
+  }
+  if (!module) {
+    frames.push_back(tree_.frame(hex(place.address)));
+    return frames;
+  }
+  for (const std::string& name :
+       names_of(trace_, namer_, place.run, at_ns, place.address, place.is_return)) {
+    frames.push_back(tree_.frame(name, file));
+  }
+  if (frames.empty()) {
+    const std::string name = file.empty() ? "[unnamed]" : std::string(file);
+    frames.push_back(tree_.frame(name + "+" + hex(code - module->bias), file));
+  }
+  return frames;
+}
+
+const std::vector<FrameId>& StackNames::frames_at(const Place& place, std::uint64_t at_ns) {
+  const auto [at, is_new] = known_.try_emplace(place);
+  if (is_new) {
+    at->second = make_frames(place, at_ns);
+  }
+  return at->second;
+}
+
+std::span<const FrameId> StackNames::frames(std::uint32_t stack, std::uint64_t at_ns, Leaf leaf) {
+  frames_.clear();
+  if (stack == kNoIndex) {
+    return frames_;
+  }
+  const Range range = trace_.stacks.ranges[stack];
+  Place place;
+  place.run = trace_.stacks.runs[stack];
+  place.stretch = trace_.modules.stretch(place.run, at_ns);
+  place.is_return = leaf == Leaf::kReturn;
+  for (std::uint32_t i = range.first; i < range.last; ++i) {
+    place.address = trace_.stacks.frames[i];
+    const std::vector<FrameId>& at = frames_at(place, at_ns);
+    frames_.insert(frames_.end(), at.begin(), at.end());
+    place.is_return = true;
+  }
+  return frames_;
+}
+
+}  // namespace dial9::analysis

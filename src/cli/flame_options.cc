@@ -1,0 +1,105 @@
+// See flame_options.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/flame_options.h"
+
+#include <charconv>
+#include <cstdio>
+#include <optional>
+
+#include "analysis/counts.h"
+#include "analysis/json_text.h"
+#include "cli/arguments.h"
+#include "cli/durations.h"
+#include "cli/output.h"
+
+namespace dial9::cli {
+namespace {
+
+// Ids are shown in decimal and in hexadecimal digits.
+std::optional<std::uint64_t> to_id(const std::string& text) {
+  const bool is_hex = text.starts_with("0x");
+  std::uint64_t id = 0;
+  const char* begin = text.data() + (is_hex ? 2 : 0);
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, id, is_hex ? 16 : 10);
+  return error == std::errc() && stop == end && begin != end ? std::optional(id) : std::nullopt;
+}
+
+std::string check_id(const std::string& text) {
+  return to_id(text) ? "" : "'" + text + "' is no id: give a whole number, such as 17 or 0x11";
+}
+
+std::string check_worker(const std::string& text) {
+  const auto id = to_id(text);
+  return id && *id <= ~std::uint32_t{0} ? "" : "'" + text + "' is no worker: give its number";
+}
+
+}  // namespace
+
+void add_filter_options(Verb& verb, FilterOptions& options) {
+  verb.duration("--from", options.from, "Only from this time after the trace's start, as 1.5s");
+  verb.duration("--to", options.to, "Only up to this time after the trace's start");
+  verb.text("--worker", options.worker, "Only on this worker").check(check_worker);
+  verb.text("--thread", options.thread, "Only of this thread: its name or its id");
+  verb.text("--task", options.task, "Only of this task").check(check_id);
+  verb.text("--span", options.span, "Only in this span, or in one inside it").check(check_id);
+  verb.text("--label", options.label, "Only with this label: NAME=VALUE, or NAME");
+}
+
+analysis::SampleFilter filter_of(const FilterOptions& options, const analysis::Trace& trace) {
+  analysis::SampleFilter filter;
+  if (!options.from.empty()) {
+    filter.from_ns = analysis::sum_of(trace.begin_ns, parse_duration(options.from).value_or(0));
+  }
+  if (!options.to.empty()) {
+    filter.to_ns = analysis::sum_of(trace.begin_ns, parse_duration(options.to).value_or(0));
+  }
+  if (!options.worker.empty()) {
+    filter.worker = static_cast<std::uint32_t>(to_id(options.worker).value_or(0));
+  }
+  if (!options.task.empty()) filter.task = to_id(options.task);
+  if (!options.span.empty()) filter.span = to_id(options.span);
+  filter.thread = options.thread;
+  filter.label = options.label;
+  return filter;
+}
+
+void add_flame_options(Verb& verb, FlameOptions& options) {
+  verb.text("--format", options.format,
+            "text: functions by weight; folded: \"root;...;leaf weight\" a line a stack; svg: a "
+            "picture; json")
+      .one_of({"text", "folded", "svg", "json"})
+      .with_default_shown();
+  verb.flag("--inverted", options.is_inverted, "From the leaf outwards: who called it");
+  verb.text("--sort", options.sort, "Order of the functions in the text")
+      .one_of({"self", "total"})
+      .with_default_shown();
+  verb.number("--limit", options.limit, "Functions in the text, those with most first")
+      .with_default_shown();
+  add_symbol_path(verb, options);
+}
+
+void add_symbol_path(Verb& verb, FlameOptions& options) {
+  verb.texts("--symbol-path", options.symbol_paths,
+             "Folder with binaries or debug files, looked into first; may be repeated")
+      .once_each();
+}
+
+void write_flame(const FlameOptions& options, bool is_json, const analysis::FlameTree& tree,
+                 analysis::FlameHeading heading, const FileNamer& namer) {
+  heading.notes.insert(heading.notes.end(), namer.notes().begin(), namer.notes().end());
+  if (is_json || options.format == "json") {
+    write_out(analysis::flame_json(tree, heading));
+  } else if (options.format == "svg") {
+    write_out(analysis::flame_svg(tree, heading));
+  } else if (options.format == "folded") {
+    for (const std::string& note : heading.notes) {
+      std::fprintf(stderr, "dial9: %s\n", analysis::to_printable(note).c_str());
+    }
+    write_out(analysis::flame_folded(tree));
+  } else {
+    write_out(analysis::flame_text(tree, heading, options.limit, options.sort == "total"));
+  }
+}
+
+}  // namespace dial9::cli

@@ -1,0 +1,61 @@
+// What the verbs that show flame trees share: which stacks to take, how to write them, and names
+// from files. Spec: docs/spec/flame.md.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/cpu_flame.h"
+#include "analysis/flame.h"
+#include "analysis/stack_names.h"
+#include "symbolize/symbolizer.h"
+
+namespace dial9::cli {
+
+class Verb;
+
+// As they were given; they have been checked.
+struct FilterOptions {
+  std::string from;
+  std::string to;
+  std::string worker;
+  std::string thread;
+  std::string task;
+  std::string span;
+  std::string label;
+};
+void add_filter_options(Verb& verb, FilterOptions& options);
+analysis::SampleFilter filter_of(const FilterOptions& options, const analysis::Trace& trace);
+
+struct FlameOptions {
+  std::string format = "text";
+  bool is_inverted = false;
+  std::string sort = "self";
+  std::uint64_t limit = 30;
+  std::vector<std::string> symbol_paths;
+};
+void add_flame_options(Verb& verb, FlameOptions& options);
+// --symbol-path alone.
+void add_symbol_path(Verb& verb, FlameOptions& options);
+
+// Names from the files of a trace's modules.
+class FileNamer final : public analysis::FrameNamer {
+ public:
+  explicit FileNamer(const FlameOptions& options) : symbolizer_({options.symbol_paths}) {}
+  std::vector<std::string> names(std::string_view path, std::string_view build_id,
+                                 std::uint64_t address, bool is_return) override {
+    return symbolizer_.names(path, build_id, address, is_return);
+  }
+  const std::vector<std::string>& notes() const { return symbolizer_.notes(); }
+
+ private:
+  symbolize::Symbolizer symbolizer_;
+};
+
+// To the standard output, with the namer's notes. Folded stacks have no room for notes: they go to
+// stderr. `is_json`: the format json.
+void write_flame(const FlameOptions& options, bool is_json, const analysis::FlameTree& tree,
+                 analysis::FlameHeading heading, const FileNamer& namer);
+
+}  // namespace dial9::cli

@@ -1,0 +1,15 @@
+// Names of C++ functions as people write them. Strongest property: bounded: a name that could have
+// been made to unfold without end is shown as it is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace dial9::symbolize {
+
+// `name` itself where it isn't a mangled C++ name, is longer than 4 KiB, or refers to parts of
+// itself so often that it might unfold to more than 100 MB.
+std::string demangle(std::string_view name);
+
+}  // namespace dial9::symbolize

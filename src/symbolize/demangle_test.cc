@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/demangle.h"
+
+#include <gtest/gtest.h>
+
+namespace dial9::symbolize {
+namespace {
+
+TEST(Demangle, ShowsFunctionsAsTheyAreWritten) {
+  EXPECT_EQ(demangle("_ZN5dial94pour3cupEi"), "dial9::pour::cup(int)");
+  EXPECT_EQ(demangle("_ZSt4sortIPiEvT_S1_"), "void std::sort<int*>(int*, int*)");
+  EXPECT_EQ(demangle("main"), "main");
+}
+
+TEST(Demangle, LeavesWhatItCannotUnfoldAsItIs) {
+  for (const std::string& name : {std::string("_Z"), std::string("_ZN3foo"), std::string(),
+                                  "_Z" + std::string(10'000, 'P')}) {
+    EXPECT_EQ(demangle(name), name);
+  }
+}
+
+// f(A<int>, A<A, A>, A<A<A, A>, A<A, A>>, ...): each parameter is twice the one before.
+std::string bomb(int levels) {
+  std::string name = "_Z1f1AIiiE";
+  for (int level = 0; level < levels; ++level) {
+    const std::string last =
+        level == 0 ? "S0_"
+                   : "S" +
+                         std::string(1, level < 10 ? static_cast<char>('0' + level)
+                                                   : static_cast<char>('A' + level - 10)) +
+                         "_";
+    name += "S_I" + last + last + "E";
+  }
+  return name;
+}
+
+TEST(Demangle, UnfoldsNamesThatRepeatThemselvesALittle) {
+  EXPECT_EQ(demangle(bomb(1)), "f(A<int, int>, A<A<int, int>, A<int, int> >)");
+}
+
+TEST(Demangle, DoesNotUnfoldANameThatWouldNeverEnd) {
+  EXPECT_EQ(demangle(bomb(33)), bomb(33));
+  EXPECT_EQ(demangle(bomb(30)), bomb(30));
+}
+
+}  // namespace
+}  // namespace dial9::symbolize

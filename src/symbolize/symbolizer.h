@@ -1,0 +1,45 @@
+// Names for addresses of modules that ran elsewhere or earlier: finds the file of each module by
+// its build id and reads its symbols. Strongest property: a file whose build id isn't the module's
+// is never used, and is named; so is a module for which there is no file.
+// Spec: docs/spec/flame.md, "Names".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dial9::symbolize {
+
+struct SymbolizerOptions {
+  // Looked into first: by the file's name, the name with ".debug", and by build id
+  // (".build-id/ab/cdef.debug").
+  std::vector<std::string> directories;
+  // Where a distribution puts split debug files.
+  std::string debug_root = "/usr/lib/debug";
+};
+
+// Reads files; not thread-safe. Holds at most 1 GiB of symbols.
+class Symbolizer {
+ public:
+  explicit Symbolizer(SymbolizerOptions options);
+  ~Symbolizer();
+  Symbolizer(const Symbolizer&) = delete;
+  Symbolizer& operator=(const Symbolizer&) = delete;
+
+  // The functions at an address of the module's file, innermost (inlined) first, demangled.
+  // `is_return`: the address that a call returns to. Empty: none is known.
+  std::vector<std::string> names(std::string_view path, std::string_view build_id,
+                                 std::uint64_t address, bool is_return);
+
+  // What was not used or not found, and what helps; once each, by now.
+  const std::vector<std::string>& notes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dial9::symbolize

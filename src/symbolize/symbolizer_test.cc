@@ -1,0 +1,160 @@
+// Whose names a module's addresses get: of its own file, of its split debug file, of nobody.
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/symbolizer.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/auxv.h>
+#include <time.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "symbolize/elf_file.h"
+
+namespace dial9::symbolize {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kStripped = DIAL9_SPLIT "/worker.so";
+const std::string kDebugFile = DIAL9_SPLIT "/debug/worker.so.debug";
+
+std::string build_id_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const FileReader reader = [&](std::uint64_t offset, std::span<std::uint8_t> to) {
+    if (offset + to.size() > bytes.size()) return false;
+    std::copy_n(bytes.data() + offset, to.size(), to.data());
+    return true;
+  };
+  const auto elf = ElfFile::open(reader, bytes.size());
+  return elf ? elf->build_id() : "";
+}
+
+class SymbolizerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "dial9-symbols-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+    handle_ = ::dlopen(kStripped.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(handle_, nullptr) << ::dlerror();
+    using Address = void* (*)();
+    const auto address_of = reinterpret_cast<Address>(::dlsym(handle_, "address_of_hidden_worker"));
+    void* const exported = ::dlsym(handle_, "exported_worker");
+    Dl_info info{};
+    ASSERT_NE(::dladdr(exported, &info), 0);
+    const auto base = reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+    exported_ = reinterpret_cast<std::uintptr_t>(exported) - base;
+    hidden_ = reinterpret_cast<std::uintptr_t>(address_of()) - base;
+    build_id_ = build_id_of(kStripped);
+    ASSERT_EQ(build_id_.size(), 40U);
+  }
+  void TearDown() override {
+    if (handle_ != nullptr) ::dlclose(handle_);
+    fs::remove_all(directory_);
+  }
+
+  // No distribution's debug files unless the test says so.
+  SymbolizerOptions options(std::vector<std::string> directories = {}) const {
+    return {std::move(directories), directory_ + "/none"};
+  }
+  std::string name(Symbolizer& symbolizer, std::uint64_t address, bool is_return = false) const {
+    const auto names = symbolizer.names(kStripped, build_id_, address, is_return);
+    return names.empty() ? "" : names.front();
+  }
+  void put(const std::string& from, const std::string& to) const {
+    fs::create_directories(fs::path(directory_ + to).parent_path());
+    fs::copy_file(from, directory_ + to);
+  }
+
+  std::string directory_;
+  void* handle_ = nullptr;
+  std::uint64_t exported_ = 0;
+  std::uint64_t hidden_ = 0;
+  std::string build_id_;
+};
+
+TEST_F(SymbolizerTest, HasOnlyTheExportedNamesOfAStrippedLibrary) {
+  Symbolizer symbolizer(options());
+  EXPECT_EQ(name(symbolizer, exported_), "exported_worker");
+  EXPECT_EQ(name(symbolizer, hidden_), "") << "never the neighbour's";
+}
+
+TEST_F(SymbolizerTest, FindsASplitDebugFileByItsBuildId) {
+  put(kDebugFile, "/.build-id/" + build_id_.substr(0, 2) + "/" + build_id_.substr(2) + ".debug");
+  Symbolizer by_root({{}, directory_});
+  EXPECT_EQ(name(by_root, hidden_), "(anonymous namespace)::hidden_worker(int)");
+  Symbolizer by_directory(options({directory_}));
+  EXPECT_EQ(name(by_directory, hidden_), "(anonymous namespace)::hidden_worker(int)");
+}
+
+TEST_F(SymbolizerTest, FindsASplitDebugFileByTheLinkInTheLibrary) {
+  put(kDebugFile, fs::path(kStripped).parent_path().string() + "/worker.so.debug");
+  Symbolizer symbolizer({{}, directory_});
+  EXPECT_EQ(name(symbolizer, hidden_), "(anonymous namespace)::hidden_worker(int)");
+}
+
+TEST_F(SymbolizerTest, FindsAWholeBinaryByItsNameInASymbolPath) {
+  put(DIAL9_WHOLE, "/worker.so");
+  Symbolizer symbolizer(options({directory_}));
+  EXPECT_EQ(name(symbolizer, hidden_), "(anonymous namespace)::hidden_worker(int)");
+  EXPECT_TRUE(symbolizer.notes().empty());
+}
+
+TEST_F(SymbolizerTest, RefusesABinaryWithAnotherBuildIdAndNamesIt) {
+  put("/proc/self/exe", "/worker.so");
+  Symbolizer symbolizer(options({directory_}));
+  EXPECT_EQ(name(symbolizer, exported_), "exported_worker") << "of the right one";
+  ASSERT_EQ(symbolizer.notes().size(), 1U);
+  EXPECT_EQ(symbolizer.notes()[0].find("binary at " + directory_ + "/worker.so has build id "), 0U);
+  EXPECT_NE(symbolizer.notes()[0].find("the trace says " + build_id_ + ": not used"),
+            std::string::npos);
+  Symbolizer wrong(options());
+  EXPECT_TRUE(wrong.names(kStripped, std::string(40, 'a'), exported_, false).empty());
+  ASSERT_EQ(wrong.notes().size(), 1U);
+  EXPECT_EQ(wrong.notes()[0].find("binary at " + kStripped), 0U);
+}
+
+TEST_F(SymbolizerTest, SaysOnceWhereThereIsNoBinaryOrNoBuildId) {
+  Symbolizer symbolizer(options());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(symbolizer.names("/nowhere/gone.so", build_id_, hidden_, false).empty());
+    EXPECT_TRUE(symbolizer.names(kStripped, "", hidden_, false).empty());
+    EXPECT_TRUE(symbolizer.names(kStripped, "../../etc", hidden_, false).empty());
+  }
+  ASSERT_EQ(symbolizer.notes().size(), 2U);
+  EXPECT_EQ(symbolizer.notes()[0].find("no binary at /nowhere/gone.so"), 0U);
+  EXPECT_EQ(symbolizer.notes()[1].find("worker.so has no build id"), 0U);
+}
+
+TEST_F(SymbolizerTest, TakesAReturnAddressForTheCallBeforeIt) {
+  Symbolizer symbolizer(options());
+  EXPECT_EQ(name(symbolizer, exported_ + 1, true), "exported_worker");
+  EXPECT_NE(name(symbolizer, exported_, true), "exported_worker")
+      << "what called is before the function's first instruction";
+}
+
+TEST_F(SymbolizerTest, NamesTheKernelsOwnLibraryWithoutAFile) {
+  const std::uint64_t base = ::getauxval(AT_SYSINFO_EHDR);
+  if (base == 0) GTEST_SKIP() << "no vdso here";
+  void* const handle = ::dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
+  void* const clock = handle == nullptr ? nullptr : ::dlsym(handle, "__vdso_clock_gettime");
+  if (clock == nullptr) GTEST_SKIP() << "the vdso has no such function";
+  const FileReader reader = [&](std::uint64_t offset, std::span<std::uint8_t> to) {
+    std::copy_n(reinterpret_cast<const std::uint8_t*>(base + offset), to.size(), to.data());
+    return true;
+  };
+  const auto vdso = ElfFile::open(reader, 4096 * 2);
+  if (!vdso || vdso->build_id().empty()) GTEST_SKIP() << "the vdso has no build id";
+  Symbolizer symbolizer(options());
+  const auto names = symbolizer.names("linux-vdso.so.1", vdso->build_id(),
+                                      reinterpret_cast<std::uintptr_t>(clock) - base, false);
+  ASSERT_EQ(names.size(), 1U);
+  EXPECT_NE(names[0].find("clock_gettime"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dial9::symbolize
