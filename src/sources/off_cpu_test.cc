@@ -306,11 +306,17 @@ int look_as_nobody(bool is_dumpable) {
 }
 
 TEST_F(OffCpu, NobodyWithoutCapabilitiesSeesWholeStacksToo) {
+#if defined(DIAL9_SANITIZED_THREAD)
+  GTEST_SKIP() << "TSan can't start threads after a fork";
+#endif
   if (::getuid() != 0) GTEST_SKIP() << "only root can become nobody";
   EXPECT_EQ(in_child([] { return look_as_nobody(true); }), 0);
 }
 
 TEST_F(OffCpu, WhereCallsCantBeReadTimesAreAndTheReasonIsTold) {
+#if defined(DIAL9_SANITIZED_THREAD)
+  GTEST_SKIP() << "TSan can't start threads after a fork";
+#endif
   if (::getuid() != 0) GTEST_SKIP() << "only root can become a nobody that isn't dumpable";
   EXPECT_EQ(in_child([] { return look_as_nobody(false); }), 2);
 }

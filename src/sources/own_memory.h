@@ -5,8 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/uio.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace dial9::internal {
 
@@ -15,6 +18,9 @@ class OwnMemory {
   // Copies up to `size` bytes at `address` to `to`; returns how many came before the first
   // unreadable page. By process_vm_readv; where that is denied, by /proc/self/mem.
   std::size_t copy(std::uint64_t address, void* to, std::size_t size);
+  // Several places in one call: each of `remote` to `local`, `bytes` together. False: not all of
+  // them; copy() tells which.
+  bool copy_all(std::span<const iovec> local, std::span<const iovec> remote, std::size_t bytes);
   // errno of the last copy that failed whole.
   int error() const { return error_; }
   // Tests only: as if process_vm_readv were denied.

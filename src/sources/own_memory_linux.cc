@@ -50,6 +50,14 @@ std::size_t OwnMemory::copy_directly(std::uint64_t address, void* to, std::size_
   return 0;
 }
 
+bool OwnMemory::copy_all(std::span<const iovec> local, std::span<const iovec> remote,
+                         std::size_t bytes) {
+  if (is_direct_denied_) return false;
+  const long got = ::syscall(SYS_process_vm_readv, ::getpid(), local.data(), local.size(),
+                             remote.data(), remote.size(), 0UL);
+  return got >= 0 && static_cast<std::size_t>(got) == bytes;
+}
+
 // Opened for the moment: this is rare, and a descriptor less of the host's.
 std::size_t OwnMemory::copy_by_file(std::uint64_t address, void* to, std::size_t size) {
   const UniqueFd fd(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));

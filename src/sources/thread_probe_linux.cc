@@ -238,6 +238,19 @@ void LinuxProbe::find_robust_offset() {
 
 bool LinuxProbe::copy_words(void* self, std::span<const ThreadWordPart> parts) {
   auto& memory = static_cast<LinuxProbe*>(self)->memory_;
+  std::array<iovec, 8> local;
+  std::array<iovec, 8> remote;
+  const std::size_t count = std::min(parts.size(), local.size());
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    local[i] = {parts[i].to, parts[i].bytes};
+    remote[i] = {reinterpret_cast<void*>(parts[i].address), parts[i].bytes};
+    bytes += parts[i].bytes;
+  }
+  if (count == parts.size() &&
+      memory.copy_all({local.data(), count}, {remote.data(), count}, bytes)) {
+    return true;
+  }
   return std::ranges::all_of(parts, [&](const ThreadWordPart& part) {
     return memory.copy(part.address, part.to, part.bytes) == part.bytes;
   });
