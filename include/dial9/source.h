@@ -33,6 +33,21 @@ Status add_process_usage(std::chrono::nanoseconds period = std::chrono::millisec
 // interposed.
 Status add_accept_queues(std::chrono::nanoseconds period = std::chrono::milliseconds(400)) noexcept;
 
+// Records a PlatformStallEvent for each time in which the platform held the process up: a late
+// wake-up of the collector that the process can't have caused, throttling by its cgroup, steal,
+// pressure, a step of the wall clock, a suspend. Looks every `period` while the host records, less
+// often while it idles; keeps up to 5 descriptors while recording. Link dial9_session. Fails if it
+// was called before. What the platform doesn't tell isn't recorded. Cost: about 10 us a second.
+Status add_platform_stalls(
+    std::chrono::nanoseconds period = std::chrono::milliseconds(100)) noexcept;
+
+// Records, every `period` while the host records and less often while it idles: memory by kind,
+// I/O, threads and descriptors (ProcessDetailEvent), usage and limits of the cgroup, version 1 or 2
+// (CgroupUsageEvent), and the CPU time of 8 threads in turn (ThreadCpuEvent). Keeps up to 6
+// descriptors while recording. Link dial9_session. Fails if it was called before. What the kernel
+// doesn't tell is absent.
+Status add_resources(std::chrono::nanoseconds period = std::chrono::seconds(1)) noexcept;
+
 // After return the callback isn't running and won't run again. False: no such source.
 bool remove_source(const std::string& name) noexcept;
 

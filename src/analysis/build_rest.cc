@@ -186,6 +186,7 @@ void Loader::Impl::build_rest() {
   for (AcceptQueue& queue : trace_.accept_queues) {
     sort_rows(queue.samples);
   }
+  build_platform();
   locate_blocks();
   name_lanes();
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "analysis/counts.h"
 #include "analysis/finders.h"
 #include "analysis/human.h"
 #include "base/stable_sort.h"
@@ -46,6 +47,9 @@ struct Blocked {
   std::uint64_t count = 0;  // at or over the floor
   std::uint64_t total_ns = 0;
   std::uint64_t explained = 0;
+  std::uint64_t worst_ns = 0;
+  std::uint64_t excused = 0;                      // by the platform's stalls
+  std::uint64_t taken_off_ns = 0;                 // of total_ns, for them
   std::size_t worst = ~std::size_t{0};            // block
   Distribution durations;                         // of all
   std::map<std::uint32_t, std::uint64_t> owners;  // tid: how often
@@ -58,16 +62,37 @@ struct Cover {
   Source source;
 };
 
-void take(const Trace& trace, std::size_t i, Blocked& blocked) {
+// How long the block was, without what the platform may have added.
+std::uint64_t claimed_ns(const FindContext& context, const Block& block) {
+  const std::uint64_t stalled_ns = context.platform.most_ns(block.start_ns, block.end_ns());
+  return block.duration_ns - std::min(block.duration_ns, stalled_ns);
+}
+
+void take(const FindContext& context, std::size_t i, Blocked& blocked) {
+  const Trace& trace = context.trace;
   const Block& block = trace.blocks[i];
+  const std::uint64_t claim_ns = claimed_ns(context, block);
   ++blocked.count;
-  blocked.total_ns += block.duration_ns;
+  blocked.total_ns += claim_ns;
+  blocked.taken_off_ns = sum_of(blocked.taken_off_ns, block.duration_ns - claim_ns);
   if (block.owner_tid != 0) {
     ++blocked.owners[block.owner_tid];
   }
-  if (blocked.worst == ~std::size_t{0} ||
-      block.duration_ns > trace.blocks[blocked.worst].duration_ns) {
+  if (blocked.worst == ~std::size_t{0} || claim_ns > blocked.worst_ns) {
     blocked.worst = i;
+    blocked.worst_ns = claim_ns;
+  }
+}
+
+void add_excuses(const Blocked& blocked, Finding& finding) {
+  if (blocked.taken_off_ns != 0) {
+    finding.evidence.push_back("stalls of the platform, up to " +
+                               human_duration(blocked.taken_off_ns) +
+                               " of these waits, are taken off");
+  }
+  if (blocked.excused != 0) {
+    finding.evidence.push_back(human_count(blocked.excused) +
+                               " more are left out: the platform stalled meanwhile");
   }
 }
 
@@ -133,7 +158,7 @@ Finding make_finding(const FindContext& context, const Source& source, const Blo
   if (worst.poll != kNoIndex) {
     point_at_poll(trace, worst.poll, finding);
   }
-  finding.worst_ns = worst.duration_ns;
+  finding.worst_ns = blocked.worst_ns;
   finding.at_ns = worst.start_ns;
   finding.end_ns = worst.end_ns();
   const double share = static_cast<double>(blocked.total_ns) /
@@ -161,6 +186,7 @@ Finding make_finding(const FindContext& context, const Source& source, const Blo
   if (!blocked.owners.empty()) {
     finding.evidence.push_back("mostly held by " + owner_text(trace, blocked));
   }
+  add_excuses(blocked, finding);
   if (blocked.explained != 0) {
     finding.evidence.push_back(human_count(blocked.explained) +
                                " more are left out: the kernel's run queue may explain them");
@@ -221,12 +247,17 @@ void find_blocking_calls(const FindContext& context, Findings& out) {
     Blocked& blocked = sources[{block.kind, block.call, block.lock}];
     const std::uint32_t worker = trace.lanes[trace.polls.lane[block.poll]].worker;
     const std::uint64_t end_ns = block.end_ns();
-    const std::uint64_t over_ns = block.duration_ns - floor_ns;
+    const std::uint64_t stalled_ns = context.platform.most_ns(block.start_ns, end_ns);
+    if (block.duration_ns < sum_of(floor_ns, stalled_ns)) {
+      ++blocked.excused;
+      continue;
+    }
+    const std::uint64_t over_ns = block.duration_ns - stalled_ns - floor_ns;
     if (budget.most(worker, block.start_ns, end_ns) > over_ns) {
       budget.take(worker, block.start_ns, end_ns, over_ns + 1);
       ++blocked.explained;
     } else {
-      take(trace, i, blocked);
+      take(context, i, blocked);
     }
   }
   Findings found;
@@ -248,8 +279,10 @@ void find_strand_waits(const FindContext& context, Findings& out) {
     }
     Blocked& blocked = strands[block.lock];
     blocked.durations.add(block.duration_ns);
-    if (block.duration_ns >= kStrandFloorNs) {
-      take(trace, i, blocked);
+    if (claimed_ns(context, block) >= kStrandFloorNs) {
+      take(context, i, blocked);
+    } else if (block.duration_ns >= kStrandFloorNs) {
+      ++blocked.excused;
     }
   }
   Findings found;
@@ -262,7 +295,7 @@ void find_strand_waits(const FindContext& context, Findings& out) {
     finding.kind = FindingKind::kStrandWait;
     finding.count = blocked.count;
     finding.where = "strand " + address(strand);
-    finding.worst_ns = worst.duration_ns;
+    finding.worst_ns = blocked.worst_ns;
     finding.at_ns = worst.start_ns;
     finding.end_ns = worst.end_ns();
     finding.task = worst.task;
@@ -284,6 +317,7 @@ void find_strand_waits(const FindContext& context, Findings& out) {
     if (!blocked.owners.empty()) {
       finding.evidence.push_back("mostly held by " + owner_text(trace, blocked));
     }
+    add_excuses(blocked, finding);
     finding.next = "one strand serialises all of them: split it, or do less inside it";
     finding.score = static_cast<double>(blocked.total_ns);
     found.push_back(std::move(finding));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analysis/counts.h"
 #include "analysis/delays.h"
 #include "analysis/finders.h"
 #include "analysis/human.h"
@@ -94,7 +95,8 @@ Finding make_finding(const FindContext& context, NameId runtime, const PerRuntim
                              worker_text(trace, finding.lane));
   if (found.explained != 0) {
     finding.evidence.push_back(counted(found.explained, "late poll", "is", "are") +
-                               " left out: idle or descheduled workers explain them");
+                               " left out: idle or descheduled workers or a stalled platform "
+                               "explain them");
   }
   finding.next = "see what the worker ran in that time: long polls, or more work than workers";
   finding.score = static_cast<double>(found.total_ns);
@@ -122,8 +124,10 @@ void find_ready_delays(const FindContext& context, Findings& out) {
       }
       const std::uint64_t ready_ns = trace.polls.ready_ns[poll];
       const std::uint64_t busy_ns = busy.between(ready_ns, poll);
-      const std::uint64_t wait_ns = budget.most(lane.worker, ready_ns, trace.polls.start_ns[poll]);
-      if (busy_ns < wait_ns + context.options.ready_delay_floor_ns) {
+      const std::uint64_t wait_ns =
+          sum_of(budget.most(lane.worker, ready_ns, trace.polls.start_ns[poll]),
+                 context.platform.most_ns(ready_ns, trace.polls.start_ns[poll]));
+      if (busy_ns < sum_of(wait_ns, context.options.ready_delay_floor_ns)) {
         ++runtime.explained;
         continue;
       }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 
+#include "analysis/counts.h"
 #include "analysis/finders.h"
 #include "analysis/human.h"
 
@@ -25,17 +26,33 @@ constexpr double kFullUseOfCpus = 0.85;
 
 struct Totals {
   std::uint64_t run_ns = 0;
-  std::uint64_t wait_ns = 0;
-  std::size_t worst = 0;  // sample with the longest wait
-  Distribution parks;     // sampled waits after unparks
+  std::uint64_t wait_ns = 0;     // what the platform explains is taken off
+  std::uint64_t excused_ns = 0;  // that
+  std::size_t worst = 0;         // sample with the longest wait
+  Distribution parks;            // sampled waits after unparks
   std::uint32_t worst_park = kNoIndex;
 };
 
-Totals sum_up(const Trace& trace) {
+// Of the time that a sample is about: since the recorder's last round, and at least what it counts.
+std::uint64_t window_begin_ns(const Trace& trace, std::size_t i) {
+  constexpr std::uint64_t kPeriodNs = 100'000'000;
+  const SchedSample& sample = trace.sched[i];
+  return sample.at_ns -
+         std::min(sample.at_ns, std::max(kPeriodNs, sum_of(sample.run_ns, sample.wait_ns)));
+}
+
+Totals sum_up(const FindContext& context) {
+  const Trace& trace = context.trace;
   Totals totals;
   for (std::size_t i = 0; i < trace.sched.size(); ++i) {
     totals.run_ns += trace.sched[i].run_ns;
-    totals.wait_ns += trace.sched[i].wait_ns;
+    const std::uint64_t wait_ns = trace.sched[i].wait_ns;
+    const std::uint64_t excused_ns =
+        wait_ns == 0 ? 0
+                     : std::min(wait_ns, context.platform.most_ns(window_begin_ns(trace, i),
+                                                                  trace.sched[i].at_ns));
+    totals.wait_ns += wait_ns - excused_ns;
+    totals.excused_ns += excused_ns;
     if (trace.sched[i].wait_ns > trace.sched[totals.worst].wait_ns) {
       totals.worst = i;
     }
@@ -108,7 +125,7 @@ std::string own_doing(const Trace& trace, const Totals& totals) {
 
 void find_kernel_waits(const FindContext& context, Findings& out) {
   const Trace& trace = context.trace;
-  const Totals totals = sum_up(trace);
+  const Totals totals = sum_up(context);
   const auto runnable = static_cast<double>(totals.run_ns + totals.wait_ns);
   const double share = runnable <= 0 ? 0 : static_cast<double>(totals.wait_ns) / runnable;
   const bool has_late_unparks =
@@ -149,6 +166,10 @@ void find_kernel_waits(const FindContext& context, Findings& out) {
       finding.end_ns = trace.parks.end_ns[totals.worst_park];
       finding.at_ns = finding.end_ns - std::min(finding.end_ns, totals.parks.max());
     }
+  }
+  if (totals.excused_ns != 0) {
+    finding.evidence.push_back("up to " + human_duration(totals.excused_ns) +
+                               " more are taken off: the platform stalled meanwhile");
   }
   finding.evidence.push_back(
       own.empty()

@@ -26,13 +26,17 @@ struct Place {
   NameId spawn_loc = kNoName;
   std::uint64_t count = 0;
   std::uint64_t total_ns = 0;
-  std::uint64_t explained = 0;  // by kernel wait
+  std::uint64_t explained = 0;     // by kernel wait
+  std::uint64_t excused = 0;       // by the platform's stalls
+  std::uint64_t taken_off_ns = 0;  // of total_ns, for them
+  std::uint64_t worst_ns = 0;
   std::uint32_t worst = kNoIndex;
 };
 
 struct Candidate {
   std::uint32_t poll;
-  std::uint64_t over_ns;  // what would have to be kernel wait for it to be an ordinary poll
+  std::uint64_t over_ns;     // what would have to be kernel wait for it to be an ordinary poll
+  std::uint64_t stalled_ns;  // of it, at most, by the platform
 };
 
 // Thresholds by the name of the runtime.
@@ -89,6 +93,16 @@ void add_evidence(const FindContext& context, const Place& place, const Distribu
                              counted(durations.count(), "poll"));
   finding.evidence.push_back("the worst: " + task_text(trace, finding.task) + " on " +
                              worker_text(trace, finding.lane));
+  if (place.taken_off_ns != 0) {
+    finding.evidence.push_back("stalls of the platform, up to " +
+                               human_duration(place.taken_off_ns) +
+                               " of these polls, are taken off");
+  }
+  if (place.excused != 0) {
+    finding.evidence.push_back(human_count(place.excused) +
+                               (place.excused == 1 ? " more is" : " more are") +
+                               " left out: the platform stalled meanwhile");
+  }
   if (place.explained != 0) {
     finding.evidence.push_back(human_count(place.explained) +
                                (place.explained == 1 ? " more is" : " more are") +
@@ -107,7 +121,7 @@ Finding make_finding(const FindContext& context, const Place& place) {
   Finding finding;
   finding.kind = FindingKind::kLongPoll;
   finding.count = place.count;
-  finding.worst_ns = trace.polls.duration_ns(place.worst);
+  finding.worst_ns = place.worst_ns;
   finding.where = place_text(trace, place.spawn_loc);
   point_at_poll(trace, place.worst, finding);
   const double share = static_cast<double>(place.total_ns) /
@@ -134,6 +148,7 @@ void find_long_polls(const FindContext& context, Findings& out) {
   const Trace& trace = context.trace;
   const auto by_runtime = distributions(trace);
   std::vector<Candidate> candidates;
+  std::map<std::pair<NameId, NameId>, Place> places;  // (runtime, place)
   for (const Lane& lane : trace.lanes) {
     const std::uint64_t p90_ns = by_runtime.at(lane.runtime).quantile(0.9);
     const std::uint64_t threshold_ns =
@@ -141,9 +156,16 @@ void find_long_polls(const FindContext& context, Findings& out) {
                  p90_ns > ~std::uint64_t{0} / kTimesP90 ? ~std::uint64_t{0} : kTimesP90 * p90_ns);
     for (std::uint32_t poll = lane.polls.first; poll < lane.polls.last; ++poll) {
       const std::uint64_t duration_ns = trace.polls.duration_ns(poll);
-      if (trace.polls.is_complete(poll) && duration_ns >= threshold_ns &&
-          lane.worker != kBlockingWorker) {
-        candidates.push_back({poll, duration_ns - threshold_ns});
+      if (!trace.polls.is_complete(poll) || duration_ns < threshold_ns ||
+          lane.worker == kBlockingWorker) {
+        continue;
+      }
+      const std::uint64_t stalled_ns =
+          context.platform.most_ns(trace.polls.start_ns[poll], trace.polls.end_ns[poll]);
+      if (duration_ns - stalled_ns < threshold_ns) {
+        ++places[{lane.runtime, trace.polls.spawn_loc[poll]}].excused;
+      } else {
+        candidates.push_back({poll, duration_ns - stalled_ns - threshold_ns, stalled_ns});
       }
     }
   }
@@ -151,7 +173,6 @@ void find_long_polls(const FindContext& context, Findings& out) {
   dial9::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.over_ns < b.over_ns; });
   KernelWaitBudget budget(trace);
-  std::map<std::pair<NameId, NameId>, Place> places;  // (runtime, place)
   for (const Candidate& candidate : candidates) {
     const std::uint32_t poll = candidate.poll;
     const Lane& lane = trace.lanes[trace.polls.lane[poll]];
@@ -165,10 +186,12 @@ void find_long_polls(const FindContext& context, Findings& out) {
       continue;
     }
     ++place.count;
-    place.total_ns += end_ns - start_ns;
-    if (place.worst == kNoIndex ||
-        trace.polls.duration_ns(poll) > trace.polls.duration_ns(place.worst)) {
+    const std::uint64_t claimed_ns = end_ns - start_ns - candidate.stalled_ns;
+    place.total_ns += claimed_ns;
+    place.taken_off_ns += candidate.stalled_ns;
+    if (place.worst == kNoIndex || claimed_ns > place.worst_ns) {
       place.worst = poll;
+      place.worst_ns = claimed_ns;
     }
   }
   struct Found {

@@ -12,6 +12,7 @@
 
 #include "analysis/distribution.h"
 #include "analysis/findings.h"
+#include "analysis/platform_stalls.h"
 #include "analysis/trace.h"
 
 namespace dial9::analysis {
@@ -46,6 +47,7 @@ class KernelWaitBudget {
 struct FindContext {
   const Trace& trace;
   const FindingOptions& options;
+  const PlatformStallIndex& platform;
 };
 using Findings = std::vector<Finding>;
 
@@ -59,6 +61,8 @@ void find_blocking_calls(const FindContext& context, Findings& out);
 void find_strand_waits(const FindContext& context, Findings& out);
 void find_migrations(const FindContext& context, Findings& out);
 void find_accept_queues(const FindContext& context, Findings& out);
+// Also tells the other findings what the platform did in their time; so after them.
+void find_platform_stalls(const FindContext& context, Findings& out);
 void find_loss(const FindContext& context, Findings& out);
 // Adds to what the others found: what was left out to keep within the recorder's budget makes their
 // counts lower bounds.

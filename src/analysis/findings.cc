@@ -44,6 +44,8 @@ std::string_view to_string(FindingKind kind) {
       return "migration";
     case FindingKind::kAcceptQueue:
       return "accept-queue";
+    case FindingKind::kPlatformStall:
+      return "platform-stall";
     case FindingKind::kLoss:
       return "loss";
   }
@@ -51,7 +53,8 @@ std::string_view to_string(FindingKind kind) {
 }
 
 std::vector<Finding> diagnose(const Trace& trace, const FindingOptions& options) {
-  const FindContext context{trace, options};
+  const PlatformStallIndex platform(trace);
+  const FindContext context{trace, options, platform};
   Findings out;
   find_long_polls(context, out);
   find_ready_delays(context, out);
@@ -63,6 +66,7 @@ std::vector<Finding> diagnose(const Trace& trace, const FindingOptions& options)
   find_strand_waits(context, out);
   find_migrations(context, out);
   find_accept_queues(context, out);
+  find_platform_stalls(context, out);
   find_loss(context, out);
   find_shed(context, out);
   dial9::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {

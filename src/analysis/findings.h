@@ -26,6 +26,7 @@ enum class FindingKind : std::uint8_t {
   kStrandWait,
   kMigration,
   kAcceptQueue,
+  kPlatformStall,
   kLoss,
 };
 std::string_view to_string(Severity severity);  // "info", "warning", "critical"

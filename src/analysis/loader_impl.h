@@ -159,6 +159,8 @@ class Loader::Impl final : public format::Visitor {
 
   // --- handlers (load_platform.cc)
   void on_accept_queue(const format::Event& event, const Plan& plan);
+  void on_platform_stall(const format::Event& event, const Plan& plan);
+  void build_platform();
   AcceptQueue* accept_queue(std::uint64_t cookie, std::uint64_t inode, const std::string& address);
 
   // --- handlers (load_profile.cc)

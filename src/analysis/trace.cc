@@ -185,7 +185,8 @@ std::size_t Trace::bytes() const {
   for (const EventTable& table : custom) {
     total += sum_bytes(table.at_ns, table.bits, table.types);
   }
-  total += sum_bytes(sched, blocks, resources, stacks, symbols, modules, samples, dumps);
+  total += sum_bytes(sched, blocks, resources, platform_stalls, stacks, symbols, modules, samples,
+                     dumps);
   for (const MetadataEntry& entry : metadata) {
     total += sizeof entry + entry.key.size() + entry.value.size();
   }

@@ -8,6 +8,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -230,6 +231,36 @@ struct ResourceSample {
   std::uint64_t involuntary_context_switches = 0;
 };
 
+// Why the platform held the process up; kOther: a cause that this version doesn't know.
+enum class StallCause : std::uint8_t {
+  kLateWakeup,
+  kThrottled,
+  kSteal,
+  kPressureCpu,
+  kPressureMemory,
+  kPressureIo,
+  kClockStep,
+  kSuspend,
+  kMajorFaults,
+  kOther,
+};
+// As the records name them.
+inline constexpr std::array<std::string_view, 10> kStallCauses = {
+    "late_wakeup", "cpu_throttled", "steal",   "pressure_cpu", "pressure_memory",
+    "pressure_io", "clock_step",    "suspend", "major_faults", "other"};
+
+// Somewhere between begin_ns and end_ns the platform stalled.
+struct PlatformStall {
+  std::uint64_t begin_ns = 0;
+  std::uint64_t end_ns = 0;
+  StallCause cause = StallCause::kOther;
+  NameId scope = kNoName;                      // "process", "cgroup", "machine"
+  std::uint64_t stalled_ns = kUnknownNs;       // may be more than the range: summed over CPUs
+  std::uint64_t full_stalled_ns = kUnknownNs;  // of pressure: nobody got on
+  std::int64_t step_ns = 0;                    // of a clock step
+  std::uint64_t count = 0;                     // throttlings, faults; 0: not told
+};
+
 // One reading of a listener's accept queue.
 struct AcceptSample {
   std::uint64_t at_ns = 0;
@@ -334,6 +365,7 @@ struct Trace {
   std::vector<SampleRow> sample_rows;  // lanes first
   Column<TaskDump> dumps;              // by (task, time)
   Column<ResourceSample> resources;
+  Column<PlatformStall> platform_stalls;   // by begin_ns
   std::vector<AcceptQueue> accept_queues;  // in order of first sight, at most kMostAcceptQueues
   std::vector<LossRecord> loss;            // by first_ns
   std::vector<ShedRecord> shed;            // by at_ns, each once

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "recorder/kept_files.h"
 #include "recorder/own_cost.h"
 #include "recorder/process_registry.h"
 #include "recorder/recording_state.h"
@@ -132,6 +133,7 @@ void Collector::sample(std::uint64_t now_ns) {
 void Collector::rest_sources() {
   if (!clock_.has_sources) return;
   for (StreamSource* source : stream_sources()) source->rest();
+  close_kept_files();
 }
 
 void Collector::take_streams(std::uint64_t now_ns) {

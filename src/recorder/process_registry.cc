@@ -11,6 +11,7 @@
 
 #include "dial9/source.h"
 #include "recorder/fork_fds.h"
+#include "recorder/kept_files.h"
 #include "recorder/recording_state.h"
 #include "recorder/stay_loaded.h"
 
@@ -73,6 +74,7 @@ void release_in_child() {
   for (const auto& source : r.sources) source->is_running = false;
   r.mutex.unlock();
   close_fork_fds();
+  close_kept_files();
 }
 
 Status failed(const std::string& text) { return Status::failure(text); }

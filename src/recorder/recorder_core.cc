@@ -22,6 +22,7 @@
 #include "dial9/internal/span_core.h"
 #include "recorder/disk_store.h"
 #include "recorder/fork_fds.h"
+#include "recorder/heartbeat.h"
 #include "recorder/memory_store.h"
 #include "recorder/process_registry.h"
 #include "recorder/recording_state.h"
@@ -259,6 +260,7 @@ void RecorderCore::run() {
   exempt_this_thread();
   // On Linux this is the priority of the calling thread alone; refused, it runs at the host's.
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kCollectorNice);
+  Heartbeat heartbeat = make_heartbeat();
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
     const std::uint64_t asked = rotations_asked_;
@@ -280,8 +282,16 @@ void RecorderCore::run() {
       if (!is_sealed) ++rotations_failed_;
       done_.notify_all();
     }
+    const LateWakeSink sink = late_wake_sink();
+    if (sink != nullptr) heartbeat.sleeps(sleep_ns);
     wake_.wait_for(lock, std::chrono::nanoseconds(sleep_ns),
                    [&] { return is_stopping_ || rotations_asked_ != rotations_done_; });
+    if (sink == nullptr) continue;
+    if (const auto late = heartbeat.wakes()) {
+      lock.unlock();
+      sink(*late);
+      lock.lock();
+    }
   }
   lock.unlock();
   finish();

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "analysis/bill.h"
+#include "analysis/platform_stalls.h"
 #include "analysis/shed.h"
 #include "server/anchors_json.h"
 #include "server/series_columns.h"
@@ -20,6 +21,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t kMaxAnchors = 256;
 constexpr std::size_t kMaxLosses = 4096;
+constexpr std::size_t kMaxStalls = 4096;
 constexpr std::size_t kMaxFindings = 1000;
 constexpr std::size_t kMaxTypes = 1000;
 constexpr std::size_t kMaxFiles = 1000;
@@ -166,6 +168,29 @@ json loss_json(const Run& run) {
   return out;
 }
 
+// Those that findings were excused by come first into the cap; the rest may be the process's doing.
+json stalls_json(const Run& run) {
+  json out = json::array();
+  const auto& stalls = run.trace().platform_stalls;
+  for (const bool wants_excuses : {true, false}) {
+    for (std::size_t i = 0; i < stalls.size() && out.size() < kMaxStalls; ++i) {
+      const analysis::PlatformStall& stall = stalls[i];
+      if (analysis::is_excuse(stall) != wants_excuses) continue;
+      const std::uint64_t range_ns = stall.end_ns - stall.begin_ns;
+      const bool is_known = stall.stalled_ns != analysis::kUnknownNs &&
+                            stall.cause != analysis::StallCause::kClockStep &&
+                            stall.cause != analysis::StallCause::kSuspend;
+      out.push_back({{"cause", analysis::to_string(stall.cause)},
+                     {"text", analysis::describe(stall.cause)},
+                     {"begin_ns", run.relative(stall.begin_ns)},
+                     {"end_ns", run.relative(stall.end_ns)},
+                     {"stalled_ns", is_known ? json(std::min(stall.stalled_ns, range_ns)) : json()},
+                     {"is_excuse", wants_excuses}});
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 json moment_json(const Run& run, std::uint64_t at_ns) {
@@ -252,6 +277,7 @@ json left_out_json(const json& summary, const analysis::Trace& trace, std::size_
   note("metadata", metadata);
   note("files", trace.inputs.size());
   note("loss", trace.loss.size());
+  note("stalls", trace.platform_stalls.size());
   note("custom", custom.size());
   note("queues", trace.series.size());
   return out;
@@ -286,6 +312,7 @@ json summary_json(const Run& run) {
               {"files", files_json(trace)},
               {"loss", loss_json(run)},
               {"loss_total", trace.lost_events()},
+              {"stalls", stalls_json(run)},
               {"shed", shed.lines()},
               {"shed_classes", shed_json(shed)},
               {"bill", bill_json(trace)},

@@ -189,6 +189,16 @@ void read_sources(Reader& reader, EnvironmentPlan& plan) {
   std::uint64_t usage_ms = 100;
   reader.number("DIAL9_PROCESS_RESOURCE_USAGE_SAMPLE_INTERVAL_MS", 1, 3'600'000, &usage_ms);
   if (has_usage) plan.process_usage_period = std::chrono::milliseconds(usage_ms);
+  bool has_stalls = true;
+  reader.flag("DIAL9_PLATFORM_STALLS_ENABLED", &has_stalls);
+  std::uint64_t stalls_ms = 100;
+  reader.number("DIAL9_PLATFORM_STALLS_SAMPLE_INTERVAL_MS", 1, 3'600'000, &stalls_ms);
+  if (has_stalls) plan.platform_stalls_period = std::chrono::milliseconds(stalls_ms);
+  bool has_resources = true;
+  reader.flag("DIAL9_RESOURCES_ENABLED", &has_resources);
+  std::uint64_t resources_ms = 1'000;
+  reader.number("DIAL9_RESOURCES_SAMPLE_INTERVAL_MS", 10, 3'600'000, &resources_ms);
+  if (has_resources) plan.resources_period = std::chrono::milliseconds(resources_ms);
   bool has_queues = false;
   reader.flag("DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED", &has_queues);
   std::uint64_t queues_ms = 400;

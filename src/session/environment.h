@@ -18,11 +18,13 @@ struct EnvironmentPlan {
   bool is_enabled = false;
   RecorderOptions options;
   bool has_directory = false;  // one was named; else options.directory is the default
-  std::chrono::nanoseconds process_usage_period{0};  // 0: off
-  std::chrono::nanoseconds accept_queues_period{0};  // 0: off
-  std::uint32_t cpu_sample_hz = 0;                   // 0: off
-  int cpu_signal = 0;                                // 0: SIGPROF
-  std::uint64_t heap_sample_rate_bytes = 0;          // 0: off
+  std::chrono::nanoseconds process_usage_period{0};    // 0: off
+  std::chrono::nanoseconds platform_stalls_period{0};  // 0: off
+  std::chrono::nanoseconds resources_period{0};        // 0: off
+  std::chrono::nanoseconds accept_queues_period{0};    // 0: off
+  std::uint32_t cpu_sample_hz = 0;                     // 0: off
+  int cpu_signal = 0;                                  // 0: SIGPROF
+  std::uint64_t heap_sample_rate_bytes = 0;            // 0: off
   bool tracks_live_heap = false;
   std::uint32_t off_cpu_hz = 0;                      // 0: off
   std::uint32_t sched_wait_sample_rate = 10;

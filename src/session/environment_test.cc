@@ -116,6 +116,22 @@ TEST(Environment, SaysWhatWasAskedForAndIsNotBuiltIn) {
   EXPECT_FALSE(plan_from({{"DIAL9_TASK_TRACKING_ENABLED", "false"}}).messages.empty());
 }
 
+TEST(Environment, LooksForStallsOfThePlatformUnlessToldNotTo) {
+  EXPECT_EQ(plan_from({{"DIAL9_ENABLED", "1"}}).platform_stalls_period,
+            std::chrono::milliseconds(100));
+  EXPECT_EQ(plan_from({{"DIAL9_PLATFORM_STALLS_SAMPLE_INTERVAL_MS", "250"}}).platform_stalls_period,
+            std::chrono::milliseconds(250));
+  EXPECT_EQ(plan_from({{"DIAL9_PLATFORM_STALLS_ENABLED", "off"}}).platform_stalls_period.count(),
+            0);
+}
+
+TEST(Environment, RecordsResourcesEverySecondUnlessToldNotTo) {
+  EXPECT_EQ(plan_from({{"DIAL9_ENABLED", "1"}}).resources_period, std::chrono::seconds(1));
+  EXPECT_EQ(plan_from({{"DIAL9_RESOURCES_SAMPLE_INTERVAL_MS", "500"}}).resources_period,
+            std::chrono::milliseconds(500));
+  EXPECT_EQ(plan_from({{"DIAL9_RESOURCES_ENABLED", "off"}}).resources_period.count(), 0);
+}
+
 TEST(Environment, SamplesAcceptQueuesOnlyIfAskedTo) {
   EXPECT_EQ(plan_from({{"DIAL9_ENABLED", "1"}}).accept_queues_period.count(), 0);
   const char* const name = "DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED";

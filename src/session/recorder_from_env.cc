@@ -33,23 +33,32 @@ Status start_heap_samples(const internal::EnvironmentPlan& plan) {
       {.sample_rate_bytes = plan.heap_sample_rate_bytes, .tracks_live = plan.tracks_live_heap});
 }
 
+void add_periodic_sources(const internal::EnvironmentPlan& plan,
+                          std::vector<std::string>& messages) {
+  using Add = Status (*)(std::chrono::nanoseconds) noexcept;
+  const struct {
+    const char* name;
+    std::chrono::nanoseconds period;
+    Add add;
+  } sources[] = {{"process_usage", plan.process_usage_period, add_process_usage},
+                 {"platform_stalls", plan.platform_stalls_period, add_platform_stalls},
+                 {"resources", plan.resources_period, add_resources},
+                 {"accept_queues", plan.accept_queues_period, add_accept_queues}};
+  for (const auto& source : sources) {
+    if (source.period.count() == 0) continue;
+    remove_source(source.name);  // of a recorder before; one that runs now misses nothing
+    const Status added = source.add(source.period);
+    if (!added) messages.push_back(added.message());
+  }
+}
+
 EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
   EnvRecorder result;
   result.messages = plan.messages;
   if (plan.is_enabled) {
     internal::runtime_set_sched_wait_sample_rate(plan.sched_wait_sample_rate);
     if (!plan.runtime_name.empty()) internal::runtime_set_default_name(plan.runtime_name);
-    if (plan.process_usage_period.count() != 0) {
-      // A second recorder of the process finds the source there: that is as good.
-      remove_source("process_usage");
-      const Status added = add_process_usage(plan.process_usage_period);
-      if (!added) result.messages.push_back(added.message());
-    }
-    if (plan.accept_queues_period.count() != 0) {
-      remove_source("accept_queues");
-      const Status added = add_accept_queues(plan.accept_queues_period);
-      if (!added) result.messages.push_back(added.message());
-    }
+    add_periodic_sources(plan, result.messages);
     // For the stacks of every source, those of blocking calls too.
     if (!internal::require_module_table()) {
       result.messages.push_back("stacks can't be named later: too many sources");

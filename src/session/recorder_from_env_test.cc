@@ -52,6 +52,8 @@ TEST_F(FromEnvironment, StartsInTheDirectoryThatItNames) {
   EXPECT_NE(second.status.message().find(directory_), std::string::npos) << "it names the first";
   EXPECT_TRUE(env.recorder.stop().is_complete);
   remove_source("process_usage");
+  remove_source("platform_stalls");
+  remove_source("resources");
   EXPECT_TRUE(remove_cpu_samples()) << "on unless told otherwise";
 }
 
@@ -65,6 +67,8 @@ TEST_F(FromEnvironment, SamplesAcceptQueuesWhereAskedTo) {
   EXPECT_TRUE(remove_source("accept_queues"));
   EXPECT_TRUE(env.recorder.stop().is_complete);
   remove_source("process_usage");
+  remove_source("platform_stalls");
+  remove_source("resources");
   EXPECT_TRUE(remove_cpu_samples());
 }
 

@@ -74,6 +74,13 @@ const std::vector<EventSchema>& schemas() {
         {"pending_connections", kU32},
         {"backlog_limit", kU32},
         {"dropped_connections", kVarint, true}}},
+      {"PlatformStallEvent",
+       {{"cause", kText},
+        {"scope", kText},
+        {"begin_ns", kVarint},
+        {"stalled_ns", kVarint},
+        {"full_stalled_ns", kVarint},
+        {"step_ns", FieldType::kI64}}},
   };
   return kSchemas;
 }
@@ -218,6 +225,18 @@ void TraceBuilder::accept_queue(std::uint64_t at_ns, std::uint64_t cookie, std::
     encoder_.present();
     encoder_.varint(drops);
   }
+}
+
+void TraceBuilder::platform_stall(std::uint64_t begin_ns, std::uint64_t end_ns,
+                                  std::string_view cause, std::uint64_t stalled_ns,
+                                  std::int64_t step_ns) {
+  begin(kPlatformStall, end_ns);
+  encoder_.pooled_string(cause);
+  encoder_.pooled_string("machine");
+  encoder_.varint(begin_ns);
+  encoder_.varint(stalled_ns);
+  encoder_.varint(stalled_ns);
+  encoder_.i64(step_ns);
 }
 
 void TraceBuilder::loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,

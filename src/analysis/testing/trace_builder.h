@@ -42,6 +42,8 @@ class TraceBuilder {
   static constexpr std::uint64_t kNoDrops = ~std::uint64_t{0};  // the writer doesn't tell
   void accept_queue(std::uint64_t at_ns, std::uint64_t cookie, std::uint32_t port,
                     std::uint32_t pending, std::uint32_t backlog, std::uint64_t drops = kNoDrops);
+  void platform_stall(std::uint64_t begin_ns, std::uint64_t end_ns, std::string_view cause,
+                      std::uint64_t stalled_ns, std::int64_t step_ns = 0);
   void loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,
             std::uint64_t first_ns, std::uint64_t last_ns);
   void clock_sync(std::uint64_t at_ns, std::uint64_t realtime_ns);
@@ -74,6 +76,7 @@ class TraceBuilder {
     kClockSync,
     kMetadata,
     kAcceptQueue,
+    kPlatformStall,
   };
   void begin(Type type, std::uint64_t at_ns);
 

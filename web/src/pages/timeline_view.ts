@@ -10,7 +10,7 @@ import { drawTimeline, type Hit, hitSamples, hitTest, type Pointer } from '../re
 import type { TracksStore } from '../store/tracks_store';
 import type { ViewerStore } from '../store/viewer_store';
 import { momentText } from '../ui/facts';
-import { hoverText, lossLines } from '../ui/hover_text';
+import { hoverText, lossLines, stallLines } from '../ui/hover_text';
 import { drawLabels } from '../ui/labels';
 import { listenToPointer } from '../ui/pointer';
 import { Tooltip, type TooltipText } from '../ui/tooltip';
@@ -188,15 +188,17 @@ export class TimelineView {
     return sample ?? hitTest(this.store, this.tracks, row, x, widthCss, pixels);
   }
 
-  /** What the box beside the pointer says; over lost events also which. */
+  /** What the box beside the pointer says; over lost events and stalls also which. */
   private textAt(hit: Hit): TooltipText | null {
     const { summary, view } = this.store;
     const when = momentText(this.store, hit.at);
     const slack = (span(view.value) / this.surface.widthCss) * 4;
     const lost = lossLines(summary.loss, hit.at, slack);
+    const stalled = stallLines(summary.stalls, hit.at, slack);
     const text = hoverText(hit, hit.row.label || hit.row.title, when);
-    if (lost.length === 0) return text;
-    return { title: text?.title ?? 'Events lost', lines: [...(text?.lines ?? [when]), ...lost] };
+    if (lost.length + stalled.length === 0) return text;
+    const title = text?.title ?? (lost.length > 0 ? 'Events lost' : 'The platform stalled');
+    return { title, lines: [...(text?.lines ?? [when]), ...lost, ...stalled] };
   }
 
   private hover(x: number, y: number, event: PointerEvent): void {

@@ -48,6 +48,18 @@ export interface Anchor {
   realtime_ns: string;
 }
 
+/** A time in which the platform held the process up, somewhere between its two ends. */
+export interface Stall {
+  cause: string;
+  text: string;
+  begin_ns: number;
+  end_ns: number;
+  /** at most; null: not told, or it took no time of this clock */
+  stalled_ns: number | null;
+  /** it was taken off what findings claim; else it may be the process's own doing */
+  is_excuse: boolean;
+}
+
 export interface Loss {
   cause: string;
   count: number;
@@ -112,6 +124,7 @@ export interface Summary {
   truncated: { message: string; offset: number | null } | null;
   loss: Loss[];
   loss_total: number;
+  stalls: Stall[];
   shed: string[];
   shed_classes: ShedClass[];
   /** null: the trace tells none */

@@ -1,8 +1,8 @@
-// What lies over the rows: times in which events were lost (hatched), the bounds of the trace, the
-// measured range, the selected slice, the pointer's line. Pure.
+// What lies over the rows: times in which events were lost (hatched) or the platform stalled
+// (shaded), the bounds of the trace, the measured range, the selected slice, the pointer's line. Pure.
 // SPDX-License-Identifier: Apache-2.0
 import { formatDuration } from '../base/format';
-import type { Loss } from '../protocol/types';
+import type { Loss, Stall } from '../protocol/types';
 import { font, type Frame, placeOf } from './frame';
 
 /** Diagonal lines over [left, right): loss is never shown by colour alone. */
@@ -41,6 +41,25 @@ export function drawLoss(frame: Frame, losses: readonly Loss[]): void {
     const right = Math.max(placeOf(frame, loss.last_ns), left + 4 * frame.ratio);
     if (right >= 0 && left <= frame.width) drawHatch(frame, left, right, 0, frame.height);
   }
+}
+
+/**
+ * Shades the times of platform stalls over all rows, below a bar at the top. Those that may be the
+ * process's own doing have the bar alone.
+ */
+export function drawStalls(frame: Frame, stalls: readonly Stall[]): void {
+  const { ctx, palette, ratio } = frame;
+  ctx.fillStyle = palette.stall.css;
+  for (const stall of stalls) {
+    const left = Math.max(placeOf(frame, stall.begin_ns), 0);
+    const right = Math.min(Math.max(placeOf(frame, stall.end_ns), left + 2 * ratio), frame.width);
+    if (right <= 0 || left >= frame.width) continue;
+    ctx.globalAlpha = 0.18;
+    if (stall.is_excuse) ctx.fillRect(left, 0, right - left, frame.height);
+    ctx.globalAlpha = 0.85;
+    ctx.fillRect(left, 0, right - left, (stall.is_excuse ? 5 : 2) * ratio);
+  }
+  ctx.globalAlpha = 1;
 }
 
 /** Shades what lies before the trace's first and after its last record. */

@@ -29,6 +29,7 @@ export interface Palette {
   spanText: Paint;
   custom: Paint;
   loss: Paint;
+  stall: Paint;
   miniBusy: Paint;
   miniMax: Paint;
   info: Paint;
@@ -89,6 +90,7 @@ export function readPalette(root: HTMLElement): Palette {
     spanText: get('span-text'),
     custom: get('custom'),
     loss: get('loss'),
+    stall: get('stall'),
     miniBusy: get('mini-busy'),
     miniMax: get('mini-max'),
     info: get('info'),

@@ -11,7 +11,7 @@ import { axisMarks, drawGrid } from './axis';
 import { drawCustom, type EventHit, hitEvent } from './custom';
 import { background, type Box, type Frame } from './frame';
 import { type BinHit, drawLane, drawTaskLayer, hitSlice, type LaneHit } from './lanes';
-import { drawBounds, drawLoss, drawMark, drawPointerLine, drawRange } from './overlay';
+import { drawBounds, drawLoss, drawMark, drawPointerLine, drawRange, drawStalls } from './overlay';
 import { drawQueue, valueAt } from './queues';
 import { drawSamples, hitSample, type SampleHit, TICKS_PX } from './samples';
 import { drawSpanRow, hitSpan, type SpanHit } from './spans';
@@ -39,6 +39,7 @@ export function drawTimeline(
   for (const row of rows) drawRow(frame, row, store, tracks, scroll);
   drawHeadings(frame, store, scroll);
   drawBounds(frame, store.durationNs);
+  drawStalls(frame, store.summary.stalls);
   drawLoss(frame, store.summary.loss);
   const range = store.range.value;
   if (range) drawRange(frame, range);

@@ -53,6 +53,7 @@ const LISTS: Readonly<Record<string, string>> = {
   metadata: 'the metadata',
   files: 'the files',
   loss: 'the records of loss',
+  stalls: 'the stalls of the platform',
   custom: 'the custom event types',
   queues: 'the queues',
 };
@@ -102,6 +103,7 @@ export function legend(store: ViewerStore): HTMLElement {
     swatch('wait', 'kernel wait'),
     swatch('park', 'parked'),
     swatch('loss', 'events lost'),
+    store.summary.stalls.length > 0 ? swatch('stall', 'platform stalled') : null,
     store.summary.samples_total > 0 ? swatch('sample', 'sample of the thread') : null,
     status,
     width,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
-import { hoverText, lossLines } from './hover_text';
+import { hoverText, lossLines, stallLines } from './hover_text';
 
 it('names the place, length and task of a poll', () => {
   const slice = { kind: 0, dur: 2e7, task: '42', place: '/a/src/main.cc:7', isOpen: false };
@@ -34,4 +34,21 @@ it('says which events were lost where the pointer is', () => {
 it('counts one poll as one', () => {
   const bin = { polls: 1, share: 0.5, maxdur: 10, dur: 1000 };
   expect(hoverText({ bin }, 'w', 't')?.title).toBe('1 poll starts within 1 µs');
+});
+
+it('says what the platform did where the pointer is, and for how long if that is known', () => {
+  const throttled = {
+    cause: 'cpu_throttled',
+    text: 'the limit stopped it',
+    begin_ns: 100,
+    end_ns: 5100,
+    stalled_ns: 2000,
+    is_excuse: true,
+  };
+  const step = { ...throttled, cause: 'clock_step', text: 'the clock was set', stalled_ns: null };
+  expect(stallLines([throttled, step], 5105, 10)).toEqual([
+    'platform: the limit stopped it, up to 2 µs of 5 µs',
+    'platform: the clock was set',
+  ]);
+  expect(stallLines([throttled], 5120, 10)).toEqual([]);
 });

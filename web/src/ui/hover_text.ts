@@ -1,7 +1,7 @@
 // What the box beside the pointer says, from what lies under it. Pure.
 // SPDX-License-Identifier: Apache-2.0
 import { formatCount, formatDuration, formatShare, plural, shortPlace } from '../base/format';
-import type { Loss } from '../protocol/types';
+import type { Loss, Stall } from '../protocol/types';
 import type { TooltipText } from './tooltip';
 
 export interface HoverFacts {
@@ -27,6 +27,18 @@ export function lossLines(losses: readonly Loss[], at: number, slackNs: number):
   );
   const line = ({ count, cause, first_ns: first, last_ns: last }: Loss) =>
     `${plural(count, 'event')} lost here: ${cause}, over ${formatDuration(last - first)}`;
+  return here.slice(0, 3).map(line);
+}
+
+/** The lines that say what the platform did at a moment, give or take `slackNs`. */
+export function stallLines(stalls: readonly Stall[], at: number, slackNs: number): string[] {
+  const here = stalls.filter(
+    (stall) => stall.begin_ns - slackNs <= at && at <= stall.end_ns + slackNs,
+  );
+  const line = ({ text, stalled_ns: stalled, begin_ns: begin, end_ns: end }: Stall) =>
+    stalled === null
+      ? `platform: ${text}`
+      : `platform: ${text}, up to ${formatDuration(stalled)} of ${formatDuration(end - begin)}`;
   return here.slice(0, 3).map(line);
 }
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/kept_files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "recorder/test_support.h"
+
+namespace dial9::internal {
+namespace {
+
+class KeptFiles : public ::testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(path(name)) << text;
+  }
+  std::string path(const std::string& name) const { return dir_.path() + "/" + name; }
+  std::string text(KeptFile& file) {
+    char buffer[64];
+    return std::string(file.read(buffer, sizeof buffer));
+  }
+  TempDir dir_;
+};
+
+TEST_F(KeptFiles, AreReadFromTheirBeginningEachTimeThroughOneDescriptor) {
+  write("a", "one");
+  KeptFile file(path("a"));
+  EXPECT_EQ(text(file), "one");
+  EXPECT_EQ(kept_files_open(), 1U);
+  write("a", "two!");
+  EXPECT_EQ(text(file), "two!");
+  EXPECT_EQ(kept_files_open(), 1U);
+}
+
+TEST_F(KeptFiles, OneThatIsMissingOrTooLongIsEmptyAndKeepsNothing) {
+  KeptFile missing(path("missing"));
+  EXPECT_EQ(text(missing), "");
+  write("long", std::string(64, 'x'));
+  KeptFile too_long(path("long"));
+  EXPECT_EQ(text(too_long), "");
+  EXPECT_EQ(kept_files_open(), 0U);
+}
+
+TEST_F(KeptFiles, AllAreClosedAtRestAndOpenedAgain) {
+  write("a", "one");
+  KeptFile file(path("a"));
+  EXPECT_EQ(text(file), "one");
+  close_kept_files();
+  EXPECT_EQ(kept_files_open(), 0U);
+  EXPECT_EQ(text(file), "one");
+  EXPECT_EQ(kept_files_open(), 1U);
+}
+
+TEST_F(KeptFiles, ThoseBeyondTheMostAreReadWithoutKeepingADescriptor) {
+  write("a", "one");
+  std::vector<std::unique_ptr<KeptFile>> files;
+  for (std::size_t i = 0; i < kMostKeptFiles + 3; ++i) {
+    files.push_back(std::make_unique<KeptFile>(path("a")));
+    EXPECT_EQ(text(*files.back()), "one");
+  }
+  EXPECT_EQ(kept_files_open(), kMostKeptFiles);
+  EXPECT_EQ(text(*files.back()), "one");
+  files.clear();
+  EXPECT_EQ(kept_files_open(), 0U);
+}
+
+TEST_F(KeptFiles, AProgramThatIsExecutedHasNoneOfThem) {
+  write("a", "one");
+  KeptFile file(path("a"));
+  EXPECT_EQ(text(file), "one");
+  for (int fd = 3; fd < 256; ++fd) {
+    char link[64];
+    char target[256] = {};
+    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (::readlink(link, target, sizeof target - 1) > 0 && path("a") == target) {
+      EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dial9::internal
