@@ -142,13 +142,14 @@ Finding make_finding(const FindContext& context, const Place& place) {
   return finding;
 }
 
-}  // namespace
+using Places = std::map<std::pair<NameId, NameId>, Place>;  // by runtime and place
 
-void find_long_polls(const FindContext& context, Findings& out) {
+// Those that are long also without what the platform may have added; the others are excused.
+std::vector<Candidate> long_polls(const FindContext& context,
+                                  const std::unordered_map<NameId, Distribution>& by_runtime,
+                                  Places& places) {
   const Trace& trace = context.trace;
-  const auto by_runtime = distributions(trace);
   std::vector<Candidate> candidates;
-  std::map<std::pair<NameId, NameId>, Place> places;  // (runtime, place)
   for (const Lane& lane : trace.lanes) {
     const std::uint64_t p90_ns = by_runtime.at(lane.runtime).quantile(0.9);
     const std::uint64_t threshold_ns =
@@ -169,6 +170,16 @@ void find_long_polls(const FindContext& context, Findings& out) {
       }
     }
   }
+  return candidates;
+}
+
+}  // namespace
+
+void find_long_polls(const FindContext& context, Findings& out) {
+  const Trace& trace = context.trace;
+  const auto by_runtime = distributions(trace);
+  Places places;
+  std::vector<Candidate> candidates = long_polls(context, by_runtime, places);
   // The cheapest to explain first: so the kernel's wait explains away as many as it can.
   dial9::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.over_ns < b.over_ns; });

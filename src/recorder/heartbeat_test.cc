@@ -17,8 +17,8 @@ struct Clocks {
                         ++cpu_readings;
                         return cpu_ns;
                       }};
-  std::optional<LateWake> sleep(std::uint64_t planned_ms, std::uint64_t real_ms,
-                                std::uint64_t ran_ms) {
+  std::optional<LateWake> nap(std::uint64_t planned_ms, std::uint64_t real_ms,
+                              std::uint64_t ran_ms) {
     heartbeat.sleeps(planned_ms * kMs);
     now_ns += real_ms * kMs;
     cpu_ns += ran_ms * kMs;
@@ -28,15 +28,15 @@ struct Clocks {
 
 TEST(Heartbeat, AWakeUpInTimeOrEarlyIsNoStall) {
   Clocks clocks;
-  EXPECT_FALSE(clocks.sleep(250, 250, 0));
-  EXPECT_FALSE(clocks.sleep(250, 259, 0));
-  EXPECT_FALSE(clocks.sleep(250, 3, 0));   // asked to rotate
+  EXPECT_FALSE(clocks.nap(250, 250, 0));
+  EXPECT_FALSE(clocks.nap(250, 259, 0));
+  EXPECT_FALSE(clocks.nap(250, 3, 0));     // asked to rotate
   EXPECT_FALSE(clocks.heartbeat.wakes());  // wasn't asleep
 }
 
 TEST(Heartbeat, ALateWakeUpOfAnIdleProcessIsAStallFromTheDueMomentOn) {
   Clocks clocks;
-  const auto late = clocks.sleep(5, 305, 0);
+  const auto late = clocks.nap(5, 305, 0);
   ASSERT_TRUE(late);
   EXPECT_EQ(late->due_ns, 1'005 * kMs);
   EXPECT_EQ(late->woke_ns, 1'305 * kMs);
@@ -45,24 +45,24 @@ TEST(Heartbeat, ALateWakeUpOfAnIdleProcessIsAStallFromTheDueMomentOn) {
 
 TEST(Heartbeat, WhatTheProcessRanMeanwhileIsTakenOff) {
   Clocks clocks;
-  const auto late = clocks.sleep(5, 305, 120);
+  const auto late = clocks.nap(5, 305, 120);
   ASSERT_TRUE(late);
   EXPECT_EQ(late->stalled_ns, 180 * kMs);
 }
 
 TEST(Heartbeat, AProcessThatKeepsTheCpuBusyItselfIsNotStalled) {
   Clocks clocks;
-  EXPECT_FALSE(clocks.sleep(5, 305, 300));
-  EXPECT_FALSE(clocks.sleep(5, 305, 9'000)) << "on many CPUs";
+  EXPECT_FALSE(clocks.nap(5, 305, 300));
+  EXPECT_FALSE(clocks.nap(5, 305, 9'000)) << "on many CPUs";
 }
 
 TEST(Heartbeat, CpuTimeSinceTheLastReadingCountsAgainstTheStallAndIsReadSeldom) {
   Clocks clocks;
-  EXPECT_FALSE(clocks.sleep(2, 2, 2));
-  EXPECT_FALSE(clocks.sleep(2, 2, 2));
-  EXPECT_FALSE(clocks.sleep(2, 2, 2));
+  EXPECT_FALSE(clocks.nap(2, 2, 2));
+  EXPECT_FALSE(clocks.nap(2, 2, 2));
+  EXPECT_FALSE(clocks.nap(2, 2, 2));
   EXPECT_EQ(clocks.cpu_readings, 1);
-  const auto late = clocks.sleep(2, 102, 0);
+  const auto late = clocks.nap(2, 102, 0);
   ASSERT_TRUE(late);
   EXPECT_EQ(late->stalled_ns, 94 * kMs) << "the 6 ms before may have run in the late time";
   EXPECT_EQ(clocks.cpu_readings, 2);

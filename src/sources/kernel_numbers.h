@@ -1,7 +1,8 @@
-// Numbers out of the kernel's text files: /proc/stat, pressure files, cgroup files,
-// /proc/PID/status and io. Strongest property: a number that the text doesn't have is absent, never
-// zero; any text is safe. Spec: docs/spec/events_ours.md, "Resources". SPDX-License-Identifier:
-// Apache-2.0
+// Numbers out of the kernel's text files: /proc/stat, pressure files, cgroup files, a process's
+// status and io. Strongest property: a number that the text doesn't have is absent, never zero; any
+// text is safe.
+// Spec: docs/spec/events_ours.md, "Resources".
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // What lies over the rows: times in which events were lost (hatched) or the platform stalled
-// (shaded), the bounds of the trace, the measured range, the selected slice, the pointer's line. Pure.
+// (shaded), the bounds of the trace, the measured range, the selected slice, the pointer's line.
+// Pure.
 // SPDX-License-Identifier: Apache-2.0
 import { formatDuration } from '../base/format';
 import type { Loss, Stall } from '../protocol/types';
