@@ -2,6 +2,8 @@
 // handler on a stack of 50 frames, and what the collector does with a sample. Sent as the kernel's
 // timer would send it, but by a system call, which is the dearer way. `percent_at_99hz` is the CPU
 // time of one as a part of the period that it stands for: what sampling takes of the sampled time.
+// perf_sample: the same work on a stack of 50 frames with an event at 10 kHz and without, by turns:
+// the kernel's interrupt with its copy of the stack; and the collector's part, which unwinds.
 // Run:
 //   cpu_samples_bench --benchmark_min_time=0.2
 // SPDX-License-Identifier: Apache-2.0
@@ -11,12 +13,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <functional>
+#include <string>
 #include <thread>
 
 #include "dial9/cpu_samples.h"
 #include "recorder/cpu_sample_stream.h"
 #include "sources/cpu_samples.h"
+#include "sources/perf_backend.h"
 #include "sources/thread_timers.h"
 #include "unwind/unwind.h"
 
@@ -101,6 +106,60 @@ void sampled_signal(benchmark::State& state) {
   state.counters["frames"] = static_cast<double>(frames);
 }
 
+std::uint64_t thread_cpu_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// Some milliseconds, with no system call but the two that time it.
+std::uint64_t same_work_ns() {
+  const std::uint64_t begin_ns = thread_cpu_ns();
+  volatile std::uint64_t work = 1;
+  for (int i = 0; i < 3'000'000; ++i) work = work * 3 + 1;
+  return thread_cpu_ns() - begin_ns;
+}
+
+void perf_sample(benchmark::State& state) {
+  PerfProbe probe = probe_perf(100'000);
+  if (!probe.refusal.empty() || unwind::prepare() != unwind::Prepared::kDone) {
+    state.SkipWithError(probe.refusal.c_str());
+    return;
+  }
+  std::uint64_t bare_ns = 0;
+  std::uint64_t sampled_ns = 0;
+  std::uint64_t collector_ns = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t frames = 0;
+  std::thread([&] {
+    at_depth(kFrames, [&] {
+      for (auto _ : state) {
+        bare_ns += same_work_ns();
+        PerfBackend backend(probe.plan);
+        backend.begin();
+        backend.scan(0);
+        sampled_ns += same_work_ns();
+        backend.halt();
+        const std::uint64_t begin_ns = thread_cpu_ns();
+        backend.drain(0, [&](const CpuSampleRecord& record) {
+          ++samples;
+          frames = record.frames.size();
+        });
+        collector_ns += thread_cpu_ns() - begin_ns;
+      }
+    });
+  }).join();
+  if (samples == 0 || sampled_ns <= bare_ns) return state.SkipWithError("no difference seen");
+  const auto each = [&](std::uint64_t ns) {
+    return static_cast<double>(ns) / static_cast<double>(samples);
+  };
+  state.counters["ns"] = each(sampled_ns - bare_ns);
+  state.counters["percent_at_99hz"] = 100 * each(sampled_ns - bare_ns) / kPeriodNs;
+  state.counters["collector_percent_at_99hz"] = 100 * each(collector_ns) / kPeriodNs;
+  state.counters["frames"] = static_cast<double>(frames);
+}
+
 // The collector's part: encoding, each tenth stack a new one.
 void encoded_sample(benchmark::State& state) {
   std::vector<std::uint64_t> frames(kFrames);
@@ -126,4 +185,15 @@ BENCHMARK(encoded_sample)->UseRealTime();
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  // Where it can't run it is left out, and its rows with it.
+  const std::string refusal = probe_perf(100'000).refusal;
+  if (refusal.empty()) {
+    benchmark::RegisterBenchmark("perf_sample", perf_sample)->UseRealTime();
+  } else {
+    std::fprintf(stderr, "perf_sample is left out: %s\n", refusal.c_str());
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -30,7 +30,8 @@ void add_sample_schema(format::Encoder& out) {
               {"label_name", FieldType::kPooledString, true},
               {"label_value", FieldType::kPooledString, true},
               {"unwound_by", FieldType::kPooledString},
-              {"truncated", FieldType::kBool}});
+              {"truncated", FieldType::kBool},
+              {"has_context", FieldType::kBool}});
 }
 
 void add_profile_schema(format::Encoder& out) {
@@ -105,6 +106,7 @@ void CpuSampleEncoder::add(const CpuSampleRecord& sample) {
   put_text(out, sample.label.value(), sample.label.has_value());
   out.pooled_string(sample.unwound_by);
   out.boolean(sample.is_truncated);
+  out.boolean(sample.has_context);
   count(sample.at_ns);
 }
 

@@ -16,8 +16,9 @@ namespace dial9::internal {
 
 struct CpuSampleRecord {
   std::uint64_t at_ns = 0;
-  std::uint64_t task = 0;  // 0: none
-  std::uint64_t span = 0;  // 0: none
+  std::uint64_t task = 0;   // 0: none
+  std::uint64_t span = 0;   // 0: none
+  bool has_context = true;  // false: task, span and label aren't known
   std::uint32_t tid = 0;
   std::uint32_t weight = 1;
   std::int32_t cpu = -1;  // below 0: not known
@@ -38,8 +39,8 @@ struct CpuProfileRecord {
   std::uint64_t periods = 0;  // sum of their weights
   std::uint64_t lost = 0;     // samples for which there was no room
   std::uint64_t lost_periods = 0;
-  std::uint32_t threads = 0;            // armed at its end
-  std::uint32_t threads_unsampled = 0;  // not armed: refused, or they block the signal
+  std::uint32_t threads = 0;            // sampled at its end
+  std::uint32_t threads_unsampled = 0;  // not sampled: refused, or they block the signal
 };
 
 // Gathers records into streams of at most about 64 KiB. Allocates.

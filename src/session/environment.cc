@@ -183,6 +183,34 @@ void read_own(Reader& reader, EnvironmentPlan& plan) {
   reader.flag("DIAL9_QUIET", &plan.is_quiet);
 }
 
+void read_cpu_samples(Reader& reader, EnvironmentPlan& plan) {
+  bool has_cpu_samples = true;
+  reader.flag("DIAL9_CPU_PROFILE_ENABLED", &has_cpu_samples);
+  std::uint64_t hz = 99;
+  reader.number("DIAL9_CPU_SAMPLE_HZ", 1, 1'000, &hz);
+  if (has_cpu_samples) plan.cpu_sample_hz = static_cast<std::uint32_t>(hz);
+  std::uint64_t signal = 0;
+  reader.number("DIAL9_CPU_SIGNAL", 1, 64, &signal);
+  plan.cpu_signal = static_cast<int>(signal);
+  std::string backend;
+  if (reader.text("DIAL9_CPU_BACKEND", &backend)) {
+    if (backend == "timers") plan.cpu_backend = CpuSampleBackend::kTimers;
+    if (backend == "perf") plan.cpu_backend = CpuSampleBackend::kPerf;
+    if (backend != "timers" && backend != "perf" && backend != "auto") {
+      plan.messages.push_back(
+          "DIAL9_CPU_BACKEND='" + backend +
+          "' is not understood: it must be auto, timers or perf; it counts as missing");
+    }
+  }
+  bool forces_timers = false;
+  reader.flag("DIAL9_FORCE_CTIMER", &forces_timers);
+  if (!forces_timers) return;
+  if (plan.cpu_backend == CpuSampleBackend::kPerf) {
+    plan.messages.push_back("DIAL9_CPU_BACKEND=perf has no effect beside DIAL9_FORCE_CTIMER");
+  }
+  plan.cpu_backend = CpuSampleBackend::kTimers;
+}
+
 void read_sources(Reader& reader, EnvironmentPlan& plan) {
   bool has_usage = true;
   reader.flag("DIAL9_PROCESS_RESOURCE_USAGE_ENABLED", &has_usage);
@@ -204,21 +232,12 @@ void read_sources(Reader& reader, EnvironmentPlan& plan) {
   std::uint64_t queues_ms = 400;
   reader.number("DIAL9_SOCKET_ACCEPT_QUEUES_SAMPLE_INTERVAL_MS", 1, 3'600'000, &queues_ms);
   if (has_queues) plan.accept_queues_period = std::chrono::milliseconds(queues_ms);
-  bool has_cpu_samples = true;
-  reader.flag("DIAL9_CPU_PROFILE_ENABLED", &has_cpu_samples);
-  std::uint64_t hz = 99;
-  reader.number("DIAL9_CPU_SAMPLE_HZ", 1, 1'000, &hz);
-  if (has_cpu_samples) plan.cpu_sample_hz = static_cast<std::uint32_t>(hz);
-  std::uint64_t signal = 0;
-  reader.number("DIAL9_CPU_SIGNAL", 1, 64, &signal);
-  plan.cpu_signal = static_cast<int>(signal);
+  read_cpu_samples(reader, plan);
   bool has_off_cpu_samples = true;
   reader.flag("DIAL9_SCHEDULE_PROFILE_ENABLED", &has_off_cpu_samples);
   std::uint64_t off_cpu_hz = 50;
   reader.number("DIAL9_OFF_CPU_SAMPLE_HZ", 20, 100, &off_cpu_hz);
   if (has_off_cpu_samples) plan.off_cpu_hz = static_cast<std::uint32_t>(off_cpu_hz);
-  bool forces_timers = true;  // there is no other way in this version
-  reader.flag("DIAL9_FORCE_CTIMER", &forces_timers);
   std::uint64_t rate = plan.sched_wait_sample_rate;
   reader.number("DIAL9_SCHED_WAIT_SAMPLE_RATE", 1, 1'000'000, &rate);
   plan.sched_wait_sample_rate = static_cast<std::uint32_t>(rate);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "dial9/cpu_samples.h"
 #include "dial9/recorder.h"
 
 namespace dial9::internal {
@@ -24,9 +25,10 @@ struct EnvironmentPlan {
   std::chrono::nanoseconds accept_queues_period{0};    // 0: off
   std::uint32_t cpu_sample_hz = 0;                     // 0: off
   int cpu_signal = 0;                                  // 0: SIGPROF
-  std::uint64_t heap_sample_rate_bytes = 0;            // 0: off
+  CpuSampleBackend cpu_backend = CpuSampleBackend::kAutomatic;
+  std::uint64_t heap_sample_rate_bytes = 0;  // 0: off
   bool tracks_live_heap = false;
-  std::uint32_t off_cpu_hz = 0;                      // 0: off
+  std::uint32_t off_cpu_hz = 0;  // 0: off
   std::uint32_t sched_wait_sample_rate = 10;
   std::string runtime_name;  // empty: none given
   bool handles_crashes = false;

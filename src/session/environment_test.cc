@@ -196,6 +196,27 @@ TEST(Environment, HasTheRateAndTheSignalOfCpuSamples) {
   }
 }
 
+TEST(Environment, NamesTheBackendOfCpuSamples) {
+  EXPECT_EQ(plan_from({}).cpu_backend, CpuSampleBackend::kAutomatic);
+  const std::pair<const char*, CpuSampleBackend> known[] = {{"auto", CpuSampleBackend::kAutomatic},
+                                                            {"timers", CpuSampleBackend::kTimers},
+                                                            {"perf", CpuSampleBackend::kPerf}};
+  for (const auto& [text, backend] : known) {
+    const EnvironmentPlan plan = plan_from({{"DIAL9_CPU_BACKEND", text}});
+    EXPECT_EQ(plan.cpu_backend, backend) << text;
+    EXPECT_TRUE(plan.messages.empty()) << text;
+  }
+  const EnvironmentPlan odd = plan_from({{"DIAL9_CPU_BACKEND", "ctimer"}});
+  EXPECT_EQ(odd.cpu_backend, CpuSampleBackend::kAutomatic);
+  ASSERT_EQ(odd.messages.size(), 1U);
+  EXPECT_NE(odd.messages[0].find("auto, timers or perf"), std::string::npos);
+  EXPECT_EQ(plan_from({{"DIAL9_FORCE_CTIMER", "1"}}).cpu_backend, CpuSampleBackend::kTimers);
+  const EnvironmentPlan both =
+      plan_from({{"DIAL9_FORCE_CTIMER", "1"}, {"DIAL9_CPU_BACKEND", "perf"}});
+  EXPECT_EQ(both.cpu_backend, CpuSampleBackend::kTimers);
+  EXPECT_EQ(both.messages.size(), 1U);
+}
+
 TEST(Environment, HasTheRateOfOffCpuSamples) {
   EXPECT_EQ(plan_from({}).off_cpu_hz, 50U);
   EXPECT_EQ(plan_from({{"DIAL9_SCHEDULE_PROFILE_ENABLED", "off"}}).off_cpu_hz, 0U);

@@ -70,8 +70,9 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
     if (result.status && plan.cpu_sample_hz != 0) {
       // Here, since it takes a signal: not for a recorder that doesn't run.
       remove_cpu_samples();
-      const Status added =
-          add_cpu_samples({.frequency_hz = plan.cpu_sample_hz, .signal = plan.cpu_signal});
+      const Status added = add_cpu_samples({.frequency_hz = plan.cpu_sample_hz,
+                                            .signal = plan.cpu_signal,
+                                            .backend = plan.cpu_backend});
       if (!added) result.messages.push_back(added.message());
     }
     if (result.status && plan.off_cpu_hz != 0) {

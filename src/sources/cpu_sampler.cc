@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/cpu_sampler.h"
 
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,18 +9,18 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <optional>
 #include <thread>
 #include <utility>
 
-#include "base/os_error.h"
 #include "dial9/internal/clock.h"
 #include "dial9/internal/thread_buffer.h"
 #include "sources/cpu_samples.h"
 #include "sources/host_cpu.h"
 #include "sources/module_table.h"
+#include "sources/perf_backend.h"
 #include "sources/quiet_kernel.h"
 #include "sources/signal_owner.h"
+#include "sources/timer_backend.h"
 #include "unwind/unwind.h"
 
 namespace dial9::internal {
@@ -50,20 +49,6 @@ std::uint64_t host_cpu_ns() {
   return all > own ? all - own : 0;
 }
 
-std::string_view method_name(unwind::Method method) {
-  switch (method) {
-    case unwind::Method::kTables:
-      return "tables";
-    case unwind::Method::kFramePointer:
-      return "frame_pointers";
-    case unwind::Method::kMixed:
-      return "mixed";
-    case unwind::Method::kNone:
-      break;
-  }
-  return "none";
-}
-
 // What there was up to a moment; two of them make a stretch.
 struct Tally {
   std::uint64_t at_ns = 0;
@@ -74,20 +59,36 @@ struct Tally {
   std::uint64_t lost_periods = 0;
 };
 
-enum Shortfall : std::uint32_t { kRefused = 1, kBlocking = 2, kTickBound = 4, kLost = 8 };
+// Plain words: a child of a fork takes them over.
+struct BackendChoice {
+  bool uses_perf = false;
+  int signal = 0;
+  PerfPlan perf{};
+};
 
-std::string refusal_text(const TimerCounts& counts) {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_SIGPENDING, &limit);
-  const std::uint32_t all = counts.armed + counts.blocking + counts.refused;
-  const bool is_limit = counts.refused_error == EAGAIN;
-  return "timer for thread " + std::to_string(counts.refused_tid) + " refused: " +
-         (is_limit ? "RLIMIT_SIGPENDING=" + std::to_string(limit.rlim_cur) +
-                         " of this user's processes leaves no more (half of what is left is "
-                         "taken; raise ulimit -i)"
-                   : os_error(counts.refused_error, "create", "a timer").error().message) +
-         "; " + std::to_string(counts.armed) + " of " + std::to_string(all) +
-         " threads are sampled";
+std::unique_ptr<SampleBackend> make_backend(const BackendChoice& choice, std::uint64_t period_ns,
+                                            SampleRing* ring) {
+  if (choice.uses_perf) return std::make_unique<PerfBackend>(choice.perf);
+  return std::make_unique<TimerBackend>(choice.signal, period_ns, ring);
+}
+
+// Empty: nothing.
+std::string wrong_in(const CpuSampleOptions& options) {
+  if (options.frequency_hz < 1 || options.frequency_hz > 1000) {
+    return "frequency_hz must be from 1 to 1000, not " + std::to_string(options.frequency_hz);
+  }
+  const int signal = options.signal;
+  if (signal != 0 && signal != SIGPROF && (signal < SIGRTMIN || signal > SIGRTMAX)) {
+    return "the signal must be SIGPROF or a real-time signal, " + std::to_string(SIGRTMIN) +
+           " to " + std::to_string(SIGRTMAX);
+  }
+  return "";
+}
+
+// Where another thread is in there, that one makes it.
+std::string prepare_unwinder() {
+  return unwind::prepare() == unwind::Prepared::kNoMemory ? "no memory for the table of modules"
+                                                          : "";
 }
 
 }  // namespace
@@ -98,9 +99,9 @@ struct CpuSampler::State {
   bool is_on = false;      // from start() to stop(), or until the signal is lost
   bool is_active = false;  // recording: timers may be armed
   std::uint32_t frequency_hz = 0;
-  int signal = 0;
-  SampleRing* ring = nullptr;
-  std::optional<ThreadTimers> timers;
+  BackendChoice choice;
+  SampleRing* ring = nullptr;              // for the process's life
+  std::unique_ptr<SampleBackend> backend;  // since the last start()
   CpuSampleEncoder encoder;
   std::uint64_t active_since_ns = 0;   // by the recorder's clock, as samples are
   std::uint64_t next_scan_ns = 0;      // by the collector's
@@ -110,8 +111,7 @@ struct CpuSampler::State {
   Tally total;                   // since start(), `cpu_ns` as of the last window
   Tally window;                  // `total` as the window began
   HostCpu host_cpu;
-  std::uint64_t last_lost = 0;  // the ring's own counts, as added to `total`
-  std::uint64_t last_lost_weight = 0;
+  std::uint64_t wake_ns = kNever;
   std::uint32_t shortfalls = 0;
   std::string start_error;
   std::string message;
@@ -142,14 +142,15 @@ class CpuSampler::Guard {
   State& state() const { return *sampler_.state_; }
 
  private:
-  // Plain words that only start() and stop() write. Timers aren't inherited by a child.
+  // Plain words that only start() and stop() write. A child inherits no timer, and no event's ring.
   static void inherit(const State& before, State& own) {
     own.was_asked = before.was_asked;
     own.is_on = before.is_on;
     own.frequency_hz = before.frequency_hz;
-    own.signal = before.signal;
+    own.choice = before.choice;
     own.ring = before.ring;
     if (own.ring != nullptr) own.ring->restart();
+    if (own.is_on) own.backend = make_backend(own.choice, own.period_ns(), own.ring);
   }
 
   const CpuSampler& sampler_;
@@ -170,25 +171,15 @@ void CpuSampler::set_message(State& state, std::string message) {
 // next pass, which would find it on and keep its timers.
 void CpuSampler::begin_anew(State& state) {
   rest(state);
-  state.timers.reset();
+  state.backend.reset();
   state.total = state.window = {};
   state.host_cpu = {};
   state.sampled_ns = 0;
-  if (state.ring == nullptr) return;
-  state.ring->drop_all();
-  state.last_lost = state.ring->lost();
-  state.last_lost_weight = state.ring->lost_weight();
 }
 
 Status CpuSampler::start(const CpuSampleOptions& options) {
-  const int signal = options.signal == 0 ? SIGPROF : options.signal;
-  if (options.frequency_hz < 1 || options.frequency_hz > 1000) {
-    return Status::failure("CPU samples: frequency_hz must be from 1 to 1000, not " +
-                           std::to_string(options.frequency_hz));
-  }
-  if (signal != SIGPROF && (signal < SIGRTMIN || signal > SIGRTMAX)) {
-    return Status::failure("CPU samples: the signal must be SIGPROF or a real-time signal, " +
-                           std::to_string(SIGRTMIN) + " to " + std::to_string(SIGRTMAX));
+  if (const std::string wrong = wrong_in(options); !wrong.empty()) {
+    return Status::failure("CPU samples: " + wrong);
   }
   const Guard guard(*this);
   State& state = guard.state();
@@ -201,98 +192,79 @@ Status CpuSampler::start(const CpuSampleOptions& options) {
   if (!require_module_table()) return Status::failure("CPU samples: too many sources");
   state.frequency_hz = options.frequency_hz;
   ++state.version;
-  const auto refuse = [&](const std::string& why) {
-    state.start_error = why;
-    return Status::failure("CPU samples: " + why);
-  };
+  const std::string refusal = options.backend == CpuSampleBackend::kPerf
+                                  ? prepare_perf(state)
+                                  : prepare_timers(state, options);
+  state.start_error = refusal;
+  state.message.clear();
+  state.shortfalls = 0;
+  if (!refusal.empty()) return Status::failure("CPU samples: " + refusal);
+  state.backend = make_backend(state.choice, state.period_ns(), state.ring);
+  state.is_on = true;
+  note_shortfalls(state);
+  return {};
+}
+
+std::string CpuSampler::prepare_timers(State& state, const CpuSampleOptions& options) {
+  const int signal = options.signal == 0 ? SIGPROF : options.signal;
   if (const std::string risk = interruption_risk_here();
       !risk.empty() && !options.allow_interrupted_calls) {
-    return refuse(risk);
+    return risk;
   }
   if (const std::string owner = signal_owner(signal, on_cpu_tick); !owner.empty()) {
-    return refuse(signal_name(signal) + " " + owner +
-                  "; it is left alone (name a real-time signal that is free: "
-                  "CpuSampleOptions::signal, DIAL9_CPU_SIGNAL)");
+    return signal_name(signal) + " " + owner +
+           "; it is left alone (name a real-time signal that is free: CpuSampleOptions::signal, "
+           "DIAL9_CPU_SIGNAL; perf events need none: CpuSampleOptions::backend, "
+           "DIAL9_CPU_BACKEND=perf)";
   }
   if (state.ring == nullptr) {
     const std::uint32_t cpus = std::max(1U, std::thread::hardware_concurrency());
     state.ring = SampleRing::make(ring_slots(cpus, options.frequency_hz));
-    if (state.ring == nullptr) return refuse("no memory for samples");
+    if (state.ring == nullptr) return "no memory for samples";
   }
   set_sample_ring(state.ring);
-  // Where another thread is in there, that one makes it.
-  if (unwind::prepare() == unwind::Prepared::kNoMemory) {
-    return refuse("no memory for the table of modules");
-  }
-  if (!install_tick_handler(signal)) return refuse(signal_name(signal) + " can't be handled");
-  state.signal = signal;
-  state.start_error.clear();
-  state.message.clear();
-  state.shortfalls = 0;
-  state.is_on = true;
-  return {};
+  if (const std::string trouble = prepare_unwinder(); !trouble.empty()) return trouble;
+  if (!install_tick_handler(signal)) return signal_name(signal) + " can't be handled";
+  state.choice = {.signal = signal};
+  return "";
 }
 
+std::string CpuSampler::prepare_perf(State& state) {
+  if (const std::string trouble = prepare_unwinder(); !trouble.empty()) return trouble;
+  const PerfProbe probe = probe_perf(state.period_ns());
+  state.choice = {.uses_perf = true, .perf = probe.plan};
+  return probe.refusal;
+}
+
+// No thread is sampled from its return on; what was sampled before is kept.
 bool CpuSampler::stop() {
   const Guard guard(*this);
   State& state = guard.state();
   if (!state.is_on) return false;
   state.is_on = false;
-  if (state.timers) state.timers->disarm_all();
+  state.backend->halt();
+  drain(state);
   ++state.version;
   return true;
 }
 
-// A handler of the host's that came later would be called for our timers: they go at once.
-bool CpuSampler::keeps_signal(State& state) {
-  if (is_tick_handler_installed(state.signal)) return true;
-  if (state.timers) state.timers->disarm_all();
-  state.is_on = false;
-  const std::string owner = signal_owner(state.signal, on_cpu_tick);
-  set_message(state, signal_name(state.signal) + " " +
-                         (owner.empty() ? "has lost its handler" : owner) +
-                         " now; sampling has stopped");
-  return false;
-}
-
 void CpuSampler::drain(State& state) {
-  if (state.ring == nullptr) return;
-  const std::uint64_t now_ns = internal::now_ns();
-  do {
-    drain_published(state);
-  } while (state.ring->pass_over_stuck(now_ns));
-  const std::uint64_t lost = state.ring->lost();
-  const std::uint64_t lost_weight = state.ring->lost_weight();
-  state.total.lost += lost - std::exchange(state.last_lost, lost);
-  state.total.lost_periods += lost_weight - std::exchange(state.last_lost_weight, lost_weight);
-}
-
-void CpuSampler::drain_published(State& state) {
-  while (const Sample* sample = state.ring->front()) {
-    if (sample->at_ns >= state.active_since_ns) {
-      CpuSampleRecord record;
-      record.at_ns = sample->at_ns;
-      record.task = sample->context.task;
-      record.span = sample->context.span;
-      record.tid = sample->tid;
-      record.weight = sample->weight;
-      record.cpu = sample->cpu;
-      record.is_truncated = sample->is_truncated;
-      record.unwound_by = method_name(sample->method);
-      if (state.timers) record.thread_name = state.timers->name(sample->tid);
-      record.label = sample->context.label;
-      record.frames = {sample->frames, sample->frame_count};
-      state.encoder.add(record);
-      ++state.total.samples;
-      state.total.periods += sample->weight;
-    }
-    state.ring->pop();
-  }
+  if (state.backend == nullptr) return;
+  const LossCounts before = state.backend->lost();
+  state.backend->drain(internal::now_ns(), [&](const CpuSampleRecord& record) {
+    if (record.at_ns < state.active_since_ns) return;
+    state.encoder.add(record);
+    ++state.total.samples;
+    state.total.periods += record.weight;
+  });
+  const LossCounts now = state.backend->lost();
+  state.total.lost += now.samples - before.samples;
+  state.total.lost_periods += now.periods - before.periods;
 }
 
 void CpuSampler::scan(State& state, std::uint64_t now_ns) {
   const std::uint64_t begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
-  state.timers->scan(static_cast<std::uint32_t>(::syscall(SYS_gettid)));
+  state.backend->scan(static_cast<std::uint32_t>(::syscall(SYS_gettid)));
   const std::uint64_t cost = clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
   state.next_scan_cpu_ns = host_cpu_ns() + std::min(cost * kScanShare, kMostScanWaitNs);
   if (now_ns >= state.next_prepare_ns || state.next_prepare_ns - now_ns > kSecond) {
@@ -302,33 +274,27 @@ void CpuSampler::scan(State& state, std::uint64_t now_ns) {
 }
 
 void CpuSampler::note_shortfalls(State& state) {
-  const TimerCounts& counts = state.timers->counts();
   const std::uint64_t samples = state.total.samples - state.window.samples;
   const std::uint64_t periods = state.total.periods - state.window.periods;
-  const bool is_tick_bound = samples >= 50 && periods * 2 > samples * 3;
-  const std::uint32_t now = (counts.refused != 0 ? kRefused : 0U) |
-                            (counts.blocking != 0 ? kBlocking : 0U) |
-                            (is_tick_bound ? kTickBound : 0U) |
-                            (state.total.lost != 0 ? kLost : 0U) | (state.shortfalls & kTickBound);
+  std::vector<Shortfall> shortfalls;
+  state.backend->add_shortfalls(samples >= 50 && periods * 2 > samples * 3, shortfalls);
+  if (state.total.lost != 0) {
+    shortfalls.push_back({kLostSamples, "samples were lost: the collector didn't get to run"});
+  }
   std::string text;
-  const auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
-  if ((now & kRefused) != 0) add(refusal_text(counts));
-  if ((now & kBlocking) != 0) {
-    add(std::to_string(counts.blocking) + " threads block " + signal_name(state.signal) +
-        " and aren't sampled");
+  std::uint32_t kinds = 0;
+  for (const Shortfall& one : shortfalls) {
+    text += (text.empty() ? "" : "; ") + one.text;
+    kinds |= one.kind;
   }
-  if ((now & kTickBound) != 0) {
-    add(std::to_string(state.frequency_hz) +
-        " Hz asked; the kernel's tick allows fewer signals; samples carry overrun weights");
-  }
-  if ((now & kLost) != 0) add("samples were lost: the collector didn't get to run");
   // The text goes with every metadata; a new one is due only where the kind of trouble changes.
-  if (now != state.shortfalls) ++state.version;
-  state.shortfalls = now;
+  if (kinds != state.shortfalls) ++state.version;
+  state.shortfalls = kinds;
   state.message = std::move(text);
 }
 
-void CpuSampler::note_window(State& state, std::uint64_t at_ns, bool is_last) {
+void CpuSampler::note_window(State& state, std::uint64_t at_ns, const ThreadCounts& threads,
+                             bool is_last) {
   const std::uint64_t elapsed_ns = at_ns - state.window.at_ns;
   if (elapsed_ns < kSecond && !is_last) return;
   state.total.at_ns = at_ns;
@@ -345,50 +311,64 @@ void CpuSampler::note_window(State& state, std::uint64_t at_ns, bool is_last) {
   const bool is_quiet = record.samples == 0 && record.lost == 0;
   const std::uint64_t worth_ns = is_last ? 1 : kPeriodsWorthTelling * state.period_ns();
   if (is_quiet && record.cpu_ns < worth_ns) return;  // goes on
-  const TimerCounts& counts = state.timers->counts();
-  record.threads = counts.armed;
-  record.threads_unsampled = counts.blocking + counts.refused;
+  record.threads = threads.sampled;
+  record.threads_unsampled = threads.unsampled;
   state.encoder.add(record);
-  if (state.is_on) note_shortfalls(state);
+  if (state.is_on && !is_last) note_shortfalls(state);
   state.window = state.total;
+}
+
+void CpuSampler::activate(State& state, std::uint64_t now_ns) {
+  state.is_active = true;
+  state.active_since_ns = state.window.at_ns = internal::now_ns();
+  state.host_cpu.resume(host_cpu_ns());
+  state.next_scan_ns = now_ns;
+  state.next_scan_cpu_ns = 0;
+  state.backend->begin();
 }
 
 std::uint64_t CpuSampler::attend(std::uint64_t now_ns) {
   const Guard guard(*this);
   State& state = guard.state();
+  state.wake_ns = kNever;
   if (!state.is_on) {
     if (state.is_active) rest(state);
     return kNever;
   }
-  if (!state.is_active) {
-    state.is_active = true;
-    state.active_since_ns = state.window.at_ns = internal::now_ns();
-    state.host_cpu.resume(host_cpu_ns());
-    state.next_scan_ns = now_ns;
-    state.next_scan_cpu_ns = 0;
-    state.timers.emplace(state.signal, state.period_ns());
-  }
+  if (!state.is_active) activate(state, now_ns);
   const std::uint64_t before = state.total.samples;
   drain(state);
   if (state.total.samples != before) state.sampled_ns = now_ns;
   // A clock that starts anew doesn't leave it waiting.
   if (now_ns >= state.next_scan_ns || state.next_scan_ns - now_ns > kScanNs) {
-    if (!keeps_signal(state)) {
+    if (std::string end = state.backend->find_end(); !end.empty()) {
+      state.is_on = false;
+      set_message(state, std::move(end));
       rest(state);
       return kNever;
     }
     state.next_scan_ns = now_ns + kScanNs;
     if (host_cpu_ns() >= state.next_scan_cpu_ns) scan(state, now_ns);
   }
-  note_window(state, internal::now_ns(), false);
-  return now_ns - state.sampled_ns < kSecond ? state.next_scan_ns : kNever;
+  note_window(state, internal::now_ns(), state.backend->threads(), false);
+  const bool is_busy = now_ns - state.sampled_ns < kSecond;
+  const std::uint64_t within_ns = is_busy ? state.backend->drain_within_ns() : kNever;
+  if (within_ns != kNever) state.wake_ns = now_ns + within_ns;
+  return is_busy ? state.next_scan_ns : kNever;
+}
+
+std::uint64_t CpuSampler::wake_ns() const {
+  const Guard guard(*this);
+  return guard.state().wake_ns;
 }
 
 void CpuSampler::rest(State& state) {
   if (!state.is_active) return;
+  const ThreadCounts threads = state.backend->threads();
+  if (state.is_on) note_shortfalls(state);
+  state.backend->halt();
   drain(state);
-  note_window(state, internal::now_ns(), true);
-  state.timers->disarm_all();
+  note_window(state, internal::now_ns(), threads, true);
   state.is_active = false;
 }
 
@@ -426,9 +406,8 @@ Metadata CpuSampler::metadata() const {
   Metadata entries{{"cpu.profile.enabled", state.is_on ? "true" : "false"},
                    {"cpu.profile.frequency_hz", std::to_string(state.frequency_hz)}};
   if (state.is_on) {
-    entries.emplace_back("cpu.profile.backend", "ctimer");
-    entries.emplace_back("cpu.profile.event_source",
-                         "thread CPU clock, " + signal_name(state.signal));
+    entries.emplace_back("cpu.profile.backend", state.backend->name());
+    entries.emplace_back("cpu.profile.event_source", state.backend->event_source());
   }
   if (state.total.cpu_ns >= kSecond / 10) {
     std::array<char, 32> rate{};
@@ -453,10 +432,10 @@ CpuSampleStatus CpuSampler::status() const {
   status.samples = state.total.samples;
   status.periods = state.total.periods;
   status.lost = state.total.lost;
-  if (state.timers) {
-    const TimerCounts& counts = state.timers->counts();
-    status.threads = counts.armed;
-    status.threads_unsampled = counts.blocking + counts.refused;
+  if (state.backend != nullptr) {
+    const ThreadCounts threads = state.backend->threads();
+    status.threads = threads.sampled;
+    status.threads_unsampled = threads.unsampled;
   }
   return status;
 }

@@ -1,5 +1,5 @@
-// The collector's side of CPU samples: arms timers, drains the ring into streams, watches that the
-// signal is still ours, and keeps the books. Strongest property: in the child of a fork it begins
+// The collector's side of CPU samples: has a backend find threads and samples, writes these into
+// streams, and keeps the books. Strongest property: in the child of a fork it begins
 // anew, whatever its parent was doing at that moment. Spec: docs/spec/cpu_samples.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -15,8 +15,7 @@
 #include "dial9/cpu_samples.h"
 #include "recorder/cpu_sample_stream.h"
 #include "recorder/stream_source.h"
-#include "sources/sample_ring.h"
-#include "sources/thread_timers.h"
+#include "sources/sample_backend.h"
 
 namespace dial9::internal {
 
@@ -31,6 +30,7 @@ class CpuSampler final : public StreamSource {
 
   // StreamSource
   std::uint64_t attend(std::uint64_t now_ns) override;
+  std::uint64_t wake_ns() const override;
   void rest() override;
   std::vector<SourceStream> take() override;
   std::string_view name() const override { return "cpu_samples"; }
@@ -45,11 +45,13 @@ class CpuSampler final : public StreamSource {
 
   CpuSampler() = default;
   static void begin_anew(State& state);
-  static bool keeps_signal(State& state);
+  static std::string prepare_timers(State& state, const CpuSampleOptions& options);
+  static std::string prepare_perf(State& state);
+  static void activate(State& state, std::uint64_t now_ns);
   static void drain(State& state);
-  static void drain_published(State& state);
   static void scan(State& state, std::uint64_t now_ns);
-  static void note_window(State& state, std::uint64_t at_ns, bool is_last);
+  static void note_window(State& state, std::uint64_t at_ns, const ThreadCounts& threads,
+                          bool is_last);
   static void note_shortfalls(State& state);
   static void set_message(State& state, std::string message);
   static void rest(State& state);

@@ -24,6 +24,7 @@
 
 #include "recorder/recording_state.h"
 #include "sources/cpu_samples.h"
+#include "sources/testing/in_child.h"
 #include "sources/testing/sampled.h"
 
 namespace dial9::internal {
@@ -47,18 +48,6 @@ bool is_armed_with(int signal) {
     if (line.starts_with("signal: " + std::to_string(signal) + "/")) return true;
   }
   return false;
-}
-
-// Runs in a child, with the signals of a fresh process or as they are; its exit code.
-int in_child(const std::function<int()>& run, bool has_fresh_signals = true) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (has_fresh_signals) ::signal(SIGPROF, SIG_DFL);
-    ::_exit(run());
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 class CpuSamplesHost : public ::testing::Test {

@@ -11,18 +11,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sources/thread_list.h"
+
 namespace dial9::internal {
 
 // In the signal's si_value: marks it as ours.
 inline constexpr std::uint64_t kTimerMark = 0xd1a1'9c9c'0000'0000;
-
-// What /proc says of a thread.
-struct ThreadFacts {
-  std::string name;
-  bool is_blocking = false;  // blocks the signal
-};
-// From the text of /proc/self/task/TID/status.
-ThreadFacts parse_thread_status(std::string_view status, int signal);
 
 // How many timers this process may have, of which it has `armed` now: half of what others of its
 // user leave of RLIMIT_SIGPENDING, by SigQ (used/limit) in the text of /proc/self/status. Without
@@ -70,7 +64,6 @@ class ThreadTimers {
     std::string name;
   };
 
-  void list();
   void look_at(std::uint32_t tid, Thread& thread);
   void arm(std::uint32_t tid, Thread& thread);
   void disarm(Thread& thread);

@@ -3,8 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/thread_timers.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -13,9 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
-
-#include "base/unique_fd.h"
 
 #ifndef sigev_notify_thread_id  // older glibc has no name for it
 #define sigev_notify_thread_id _sigev_un._tid
@@ -34,40 +29,11 @@ timespec to_timespec(std::uint64_t ns) {
   return {static_cast<time_t>(ns / kSecondNs), static_cast<long>(ns % kSecondNs)};
 }
 
-std::string read_status(std::uint32_t tid) {
-  char path[64] = "/proc/self/task/";
-  char* end = std::to_chars(path + std::strlen(path), path + 40, tid).ptr;
-  std::memcpy(end, "/status", sizeof "/status");
-  const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
-  std::string text(4096, '\0');
-  const ssize_t size = fd ? ::read(fd.get(), text.data(), text.size()) : 0;
-  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  return text;
-}
-
-std::string_view value_of(std::string_view status, std::string_view key) {
-  const std::size_t at = status.find(key);
-  if (at == std::string_view::npos) return {};
-  const std::size_t from = at + key.size();
-  return status.substr(from, status.find('\n', from) - from);
-}
-
 }  // namespace
-
-ThreadFacts parse_thread_status(std::string_view status, int signal) {
-  ThreadFacts facts;
-  if (!status.starts_with("Name:\t")) return facts;
-  facts.name = value_of(status, "Name:\t");
-  const std::string_view mask = value_of(status, "\nSigBlk:\t");
-  std::uint64_t blocked = 0;
-  std::from_chars(mask.data(), mask.data() + mask.size(), blocked, 16);
-  facts.is_blocking = signal > 0 && signal <= 64 && (blocked >> (signal - 1) & 1) != 0;
-  return facts;
-}
 
 std::uint32_t timer_room(std::string_view status, std::uint32_t armed) {
   constexpr std::uint32_t kAny = ~std::uint32_t{0};
-  const std::string_view text = value_of(status, "\nSigQ:\t");
+  const std::string_view text = status_value(status, "\nSigQ:\t");
   const char* const end = text.data() + text.size();
   std::uint64_t used = 0;
   std::uint64_t limit = 0;
@@ -87,19 +53,6 @@ ThreadTimers::ThreadTimers(int signal, std::uint64_t period_ns)
 }
 
 ThreadTimers::~ThreadTimers() { disarm_all(); }
-
-void ThreadTimers::list() {
-  tids_.clear();
-  DIR* directory = ::opendir("/proc/self/task");
-  if (directory == nullptr) return;
-  while (const dirent* entry = ::readdir(directory)) {
-    std::uint32_t tid = 0;
-    const char* end = entry->d_name + std::strlen(entry->d_name);
-    const auto [stop, error] = std::from_chars(entry->d_name, end, tid);
-    if (error == std::errc() && stop == end) tids_.push_back(tid);
-  }
-  ::closedir(directory);
-}
 
 void ThreadTimers::arm(std::uint32_t tid, Thread& thread) {
   if (armed_ >= room_) {
@@ -152,7 +105,7 @@ bool ThreadTimers::is_expired(const Thread& thread) {
 }
 
 void ThreadTimers::look_at(std::uint32_t tid, Thread& thread) {
-  const std::string status = read_status(tid);
+  const std::string status = read_thread_status(tid);
   if (status.empty()) return;
   ThreadFacts facts = parse_thread_status(status, signal_);
   thread.name = std::move(facts.name);
@@ -190,13 +143,13 @@ void ThreadTimers::count() {
 }
 
 void ThreadTimers::scan(std::uint32_t own_tid) {
-  scan(own_tid, timer_room(read_status(own_tid), armed_));
+  scan(own_tid, timer_room(read_thread_status(own_tid), armed_));
 }
 
 void ThreadTimers::scan(std::uint32_t own_tid, std::uint32_t room) {
   room_ = room;
   ++round_;
-  list();
+  list_threads(tids_);
   std::erase(tids_, own_tid);
   // First what ended, so that its timers are there for others.
   std::vector<std::uint32_t> fresh;

@@ -74,6 +74,7 @@ std::vector<SampleRow> samples_of(const Trace& trace) {
     row.span = field(trace, event, "span_id").bits;
     row.has_cpu = field(trace, event, "cpu").is_present;
     row.is_truncated = field(trace, event, "truncated").bits != 0;
+    row.has_context = field(trace, event, "has_context").bits != 0;
     row.unwound_by = field(trace, event, "unwound_by").text;
     row.thread_name = field(trace, event, "thread_name").text;
     if (field(trace, event, "label_name").is_present) {

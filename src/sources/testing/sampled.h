@@ -29,6 +29,7 @@ struct SampleRow {
   std::uint64_t span = 0;
   bool has_cpu = false;
   bool is_truncated = false;
+  bool has_context = false;
   std::string unwound_by;
   std::string thread_name;
   std::string label;  // "name=value"; empty: none

@@ -1,0 +1,114 @@
+// See perf_backend.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/perf_backend.h"
+
+#include <algorithm>
+
+#include "unwind/unwind.h"
+
+namespace dial9::internal {
+namespace {
+
+// PERF_CONTEXT_...: says whose addresses follow, and is none.
+constexpr std::uint64_t kFirstMarker = ~std::uint64_t{4094};
+
+}  // namespace
+
+PerfBackend::PerfBackend(const PerfPlan& plan) : plan_(plan) {}
+
+std::string PerfBackend::event_source() const {
+  return plan_.has_kernel ? "perf cpu-clock, user and kernel" : "perf cpu-clock, user only";
+}
+
+void PerfBackend::begin() { threads_.emplace(plan_); }
+
+void PerfBackend::scan(std::uint32_t own_tid) { threads_->scan(own_tid); }
+
+void PerfBackend::halt() {
+  if (threads_) threads_->halt();
+}
+
+// Without samples in the kernel, what the count has beyond the samples is time spent there as well,
+// and the next sample's stack isn't where it went.
+std::uint32_t PerfBackend::weight_of(const PerfSample& sample, PerfProgress& progress) const {
+  if (!plan_.has_kernel) return 1;
+  const std::uint64_t due = (sample.count_ns + plan_.period_ns / 2) / plan_.period_ns;
+  const std::uint64_t weight = due > progress.periods ? due - progress.periods : 1;
+  progress.periods += weight;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(weight, ~std::uint32_t{0}));
+}
+
+void PerfBackend::take(const PerfSample& sample, const std::string& name, PerfProgress& progress,
+                       const Sink& sink) {
+  std::size_t count = 0;
+  for (const std::uint64_t address : sample.in_kernel) {
+    if (address < kFirstMarker && count < frames_.size()) frames_[count++] = address;
+  }
+  CpuSampleRecord record;
+  unwind::Result walked;
+  if (sample.has_registers) {
+    const unwind::StackCopy copy{.pc = sample.pc,
+                                 .sp = sample.sp,
+                                 .fp = sample.fp,
+                                 .address = sample.sp,
+                                 .bytes = sample.stack};
+    walked = unwind::unwind_copy(copy, std::span(frames_).subspan(count));
+    count += walked.count;
+  }
+  record.at_ns = sample.at_ns;
+  record.tid = sample.tid;
+  record.weight = weight_of(sample, progress);
+  record.cpu = sample.cpu;
+  record.is_truncated = walked.truncated();
+  record.unwound_by = unwound_by_name(walked.method);
+  record.thread_name = name;
+  record.has_context = false;
+  record.frames = std::span(frames_).first(count);
+  sink(record);
+}
+
+void PerfBackend::drain(std::uint64_t /*now_ns*/, const Sink& sink) {
+  if (!threads_) return;
+  threads_->drain([&](const PerfSample& sample, const std::string& name,
+                      PerfProgress& progress) { take(sample, name, progress, sink); },
+                  [&](std::uint64_t lost) {
+                    lost_.samples += lost;
+                    lost_.periods += lost;
+                  });
+}
+
+ThreadCounts PerfBackend::threads() const {
+  if (!threads_) return {};
+  return {threads_->counts().sampled, threads_->counts().refused};
+}
+
+void PerfBackend::add_shortfalls(bool /*is_coarse*/, std::vector<Shortfall>& to) {
+  if (!plan_.has_kernel) to.push_back({kNoKernelTime, no_kernel_time_text(plan_.paranoid)});
+  if (!threads_) return;
+  const PerfCounts& counts = threads_->counts();
+  if (counts.refused != 0) {
+    to.push_back({kRefusedThreads, counts.refusal + "; " + std::to_string(counts.sampled) + " of " +
+                                       std::to_string(counts.sampled + counts.refused) +
+                                       " threads are sampled"});
+  }
+  const std::size_t wanted = perf_ring_bytes(plan_.period_ns);
+  if (counts.smallest_ring != 0 && counts.smallest_ring < wanted) {
+    to.push_back({kSmallRings, "some threads' rings have " +
+                                   std::to_string(counts.smallest_ring / 1024) + " KiB, not " +
+                                   std::to_string(wanted / 1024) +
+                                   ", for want of locked memory (raise ulimit -l)"});
+  }
+  if (counts.throttled != 0) {
+    to.push_back({kThrottled, "the kernel throttled samples " + std::to_string(counts.throttled) +
+                                  " times (kernel.perf_event_max_sample_rate)"});
+  }
+}
+
+// Half of what the smallest ring holds.
+std::uint64_t PerfBackend::drain_within_ns() const {
+  const std::size_t bytes = threads_ ? threads_->counts().smallest_ring : 0;
+  if (bytes == 0) return kNever;
+  return std::max<std::uint64_t>(bytes / kPerfRecordBytes / 2, 1) * plan_.period_ns;
+}
+
+}  // namespace dial9::internal

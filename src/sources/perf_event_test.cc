@@ -1,0 +1,132 @@
+// Records of perf events from their bytes, and the texts of refusals.
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/perf_event.h"
+
+#include <gtest/gtest.h>
+#include <linux/perf_event.h>
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "sources/perf_threads.h"
+
+namespace dial9::internal {
+namespace {
+
+constexpr PerfPlan kPlan{.period_ns = 1'000'000, .has_kernel = true, .counts_lost = true};
+
+// A record of these words.
+std::vector<std::uint64_t> record_of(std::vector<std::uint64_t> words,
+                                     std::uint32_t type = PERF_RECORD_SAMPLE) {
+  perf_event_header header{};
+  header.type = type;
+  header.size = static_cast<std::uint16_t>(8 * words.size() + 8);
+  std::uint64_t first = 0;
+  std::memcpy(&first, &header, sizeof first);
+  words.insert(words.begin(), first);
+  return words;
+}
+
+std::optional<PerfSample> parse(const std::vector<std::uint64_t>& record,
+                                const PerfPlan& plan = kPlan) {
+  return parse_perf_sample(std::as_bytes(std::span(record)), plan);
+}
+
+std::vector<std::uint64_t> good_words() {
+  return {std::uint64_t{7} << 32 | 1,
+          5'000,
+          3,
+          9'000'000,
+          2,  // tid, time, cpu, count, lost
+          2,
+          ~std::uint64_t{127},
+          0xffff'8000'0000'1111,  // kernel frames
+          PERF_SAMPLE_REGS_ABI_64,
+          30,
+          20,
+          10,  // fp, sp, pc
+          16,
+          0xaa,
+          0xbb,
+          8};  // room, two words, of which one is
+}
+
+TEST(PerfEvent, ASamplesRecordHasAllItsParts) {
+  const auto record = record_of(good_words());
+  const auto sample = parse(record);
+  ASSERT_TRUE(sample.has_value());
+  EXPECT_EQ(sample->tid, 7U);
+  EXPECT_EQ(sample->at_ns, 5'000U);
+  EXPECT_EQ(sample->cpu, 3);
+  EXPECT_EQ(sample->count_ns, 9'000'000U);
+  EXPECT_EQ(sample->lost, 2U);
+  ASSERT_EQ(sample->in_kernel.size(), 2U);
+  EXPECT_EQ(sample->in_kernel[1], 0xffff'8000'0000'1111U);
+  EXPECT_TRUE(sample->has_registers);
+  EXPECT_EQ(sample->pc, 10U);
+  EXPECT_EQ(sample->sp, 20U);
+  EXPECT_EQ(sample->fp, 30U);
+  EXPECT_EQ(sample->stack.size(), 8U) << "only what was copied";
+}
+
+TEST(PerfEvent, WithoutAUserContextThereAreNoRegistersAndNoStack) {
+  const auto record = record_of({1, 2, 0, 3, PERF_SAMPLE_REGS_ABI_NONE, 0});
+  const auto sample = parse(record, {.period_ns = 1'000'000});
+  ASSERT_TRUE(sample.has_value());
+  EXPECT_FALSE(sample->has_registers);
+  EXPECT_TRUE(sample->stack.empty());
+}
+
+TEST(PerfEvent, WhatIsNoWholeSampleIsRefused) {
+  EXPECT_FALSE(parse(record_of(good_words(), PERF_RECORD_LOST)));
+  for (std::size_t words = 0; words < good_words().size(); ++words) {
+    auto cut = good_words();
+    cut.resize(words);
+    EXPECT_FALSE(parse(record_of(cut))) << words;
+  }
+  auto claims = good_words();
+  claims[5] = ~std::uint64_t{0} / 8 + 3;  // frames
+  EXPECT_FALSE(parse(record_of(claims)));
+  claims = good_words();
+  claims[12] = ~std::uint64_t{0};  // room for the stack
+  EXPECT_FALSE(parse(record_of(claims)));
+  claims = good_words();
+  claims[15] = 17;  // copied bytes of 16
+  EXPECT_FALSE(parse(record_of(claims)));
+  EXPECT_FALSE(parse_perf_sample({}, kPlan));
+}
+
+TEST(PerfEvent, GarbageIsReadWithinItsBounds) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 20'000; ++i) {
+    std::vector<std::uint64_t> words(random() % 24);
+    for (std::uint64_t& word : words) word = random() % 3 == 0 ? random() : random() % 20;
+    const auto record = record_of(words);
+    const auto sample = parse(record);
+    if (!sample) continue;
+    EXPECT_LE(sample->stack.size(), record.size() * 8);
+    EXPECT_LE(sample->in_kernel.size(), record.size());
+  }
+}
+
+TEST(PerfEvent, ARefusalSaysWhatWasTriedTheErrnoAndWhatWorks) {
+  EXPECT_EQ(perf_open_refusal(EPERM, 2),
+            "perf_event_open: blocked (EPERM; seccomp or CAP_PERFMON): allow perf_event_open in "
+            "the seccomp profile, or add CAP_PERFMON; timers of the threads need none of that "
+            "(backend \"timers\", the default)");
+  EXPECT_NE(perf_open_refusal(EACCES, 3).find("perf_event_paranoid<=2 (now 3)"), std::string::npos);
+  EXPECT_NE(perf_ring_refusal(EPERM, 64 << 10).find("ring of 64 KiB refused: RLIMIT_MEMLOCK="),
+            std::string::npos);
+  EXPECT_NE(no_kernel_time_text(2).find("perf_event_paranoid<=1 (now 2)"), std::string::npos);
+}
+
+TEST(PerfEvent, ARingHoldsTheSamplesOfThreeTenthsOfASecondWithinItsBounds) {
+  EXPECT_EQ(perf_ring_bytes(1'000'000'000), std::size_t{32} << 10);
+  EXPECT_EQ(perf_ring_bytes(10'101'010), std::size_t{256} << 10);
+  EXPECT_EQ(perf_ring_bytes(1'000'000), std::size_t{512} << 10);
+}
+
+}  // namespace
+}  // namespace dial9::internal

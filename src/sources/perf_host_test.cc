@@ -1,0 +1,241 @@
+// A host that perf samples and must not notice: no signal, descriptors and locked memory within
+// their bounds and given back, children without any of it.
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "recorder/recording_state.h"
+#include "sources/perf_event.h"
+#include "sources/perf_threads.h"
+#include "sources/testing/in_child.h"
+#include "sources/testing/sampled.h"
+
+namespace dial9::internal {
+namespace {
+
+using namespace testing;
+
+CpuSampleOptions with_perf(std::uint32_t hz = 500) {
+  return {.frequency_hz = hz, .backend = CpuSampleBackend::kPerf};
+}
+
+// Threads that wait until they are let go.
+class Waiting {
+ public:
+  explicit Waiting(int count) {
+    gate_.lock();
+    for (int i = 0; i < count; ++i)
+      threads_.emplace_back([this] { const std::lock_guard in(gate_); });
+  }
+  ~Waiting() {
+    gate_.unlock();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::mutex gate_;
+  std::vector<std::thread> threads_;
+};
+
+class PerfHost : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    probe = probe_perf(2'000'000);
+    if (!probe.refusal.empty()) GTEST_SKIP() << probe.refusal;
+  }
+  PerfProbe probe;
+  const std::uint32_t nobody = 0;  // no thread's id
+};
+
+TEST_F(PerfHost, NoSignalIsTakenAndNoneIsSent) {
+  struct sigaction before{};
+  struct sigaction own{};
+  static std::atomic<int> signals{0};
+  own.sa_handler = [](int) { ++signals; };
+  ::sigaction(SIGPROF, &own, &before);
+  {
+    Sampled sampled(with_perf());
+    sampled.wait_until_sampled();
+    burn_one(100);
+    EXPECT_GT(sampled.finish().size(), 20U);
+  }
+  EXPECT_EQ(signals, 0);
+  struct sigaction now{};
+  ::sigaction(SIGPROF, &before, &now);
+  EXPECT_EQ(now.sa_handler, own.sa_handler) << "and it stays";
+}
+
+TEST_F(PerfHost, WhileOffNothingIsOpenAndNothingSampled) {
+  Sampled sampled(with_perf());
+  sampled.wait_until_sampled();
+  EXPECT_GE(open_perf_events(), 1);
+  sampled.recorder().disable();
+  while (cpu_sample_status().is_sampling) burn_one(5);
+  EXPECT_EQ(open_perf_events(), 0);
+  const std::uint64_t from = now_ns();
+  burn_one(50);
+  const std::uint64_t to = now_ns();
+  sampled.recorder().enable();
+  sampled.wait_until_sampled();
+  EXPECT_EQ(periods(sampled.finish(),
+                    [&](const SampleRow& row) { return row.at_ns >= from && row.at_ns < to; }),
+            0U);
+}
+
+TEST_F(PerfHost, EverythingIsClosedAtTheEndHoweverOftenItStarts) {
+  for (int i = 0; i < 20; ++i) {
+    Sampled sampled(with_perf());
+    burn_one(2);
+  }
+  EXPECT_EQ(open_perf_events(), 0);
+}
+
+TEST_F(PerfHost, RemovedWhileRecordingItIsClosedAtOnceAndWhatWasSampledIsKept) {
+  Sampled sampled(with_perf());
+  sampled.wait_until_sampled();
+  const std::uint64_t from = now_ns();
+  burn_one(100);
+  const std::uint64_t to = now_ns();
+  ASSERT_TRUE(remove_cpu_samples());
+  EXPECT_EQ(open_perf_events(), 0);
+  EXPECT_GT(periods(samples_of(sampled.read()),
+                    [&](const SampleRow& row) { return row.at_ns >= from && row.at_ns < to; }),
+            40U);
+}
+
+TEST_F(PerfHost, ThreadsThatComeAndGoLeaveNothingBehind) {
+  Sampled sampled(with_perf());
+  sampled.wait_until_sampled();
+  for (int i = 0; i < 2'000; ++i) {
+    std::thread([] {}).join();
+  }
+  while (cpu_sample_status().threads > 2) burn_one(5);
+  sampled.wait_until_sampled();
+  EXPECT_LE(open_perf_events(), 2);
+}
+
+TEST_F(PerfHost, DescriptorsAreOutOfTheHostsWayAndClosedByExec) {
+  PerfThreads threads(probe.plan);
+  threads.scan(nobody);
+  ASSERT_GE(threads.counts().sampled, 1U);
+  const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  EXPECT_LT(lowest, 512) << "the numbers below are still the host's";
+  ::close(lowest);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur <= 2'048) GTEST_SKIP() << "ulimit -n is low";
+  int events = 0;
+  for (int fd = 1'024; fd < 1'024 + 300; ++fd) {
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags < 0) continue;
+    ++events;
+    EXPECT_NE(flags & FD_CLOEXEC, 0);
+  }
+  EXPECT_EQ(events, open_perf_events());
+}
+
+TEST_F(PerfHost, BeyondItsRoomForDescriptorsThreadsAreCountedAndLaterItGoesOn) {
+  Waiting others(6);
+  PerfThreads threads(probe.plan);
+  const PerfRoom plenty = perf_room(0);
+  threads.scan(nobody, {.descriptors = 3, .ring_bytes = plenty.ring_bytes});
+  EXPECT_EQ(threads.counts().sampled, 3U);
+  const std::uint32_t all = threads.counts().sampled + threads.counts().refused;
+  EXPECT_GE(all, 7U);
+  EXPECT_NE(threads.counts().refusal.find("RLIMIT_NOFILE="), std::string::npos);
+  threads.scan(nobody, plenty);
+  EXPECT_EQ(threads.counts().sampled, all);
+  // What the host takes for itself it gets back.
+  threads.scan(nobody, {.descriptors = 2, .ring_bytes = plenty.ring_bytes});
+  EXPECT_EQ(threads.counts().sampled, 2U);
+  threads.drain([](const PerfSample&, const std::string&, PerfProgress&) {}, [](std::uint64_t) {});
+  EXPECT_EQ(open_perf_events(), 2);
+}
+
+TEST_F(PerfHost, BeyondItsRoomForLockedMemoryRingsAreSmallerThenThreadsAreCounted) {
+  Waiting others(6);
+  PerfThreads threads(probe.plan);
+  threads.scan(nobody, {.descriptors = 100, .ring_bytes = std::size_t{96} << 10});
+  EXPECT_EQ(threads.counts().sampled, 2U) << "one of 64 KiB, one of 32";
+  EXPECT_EQ(threads.counts().smallest_ring, std::size_t{32} << 10);
+  EXPECT_NE(threads.counts().refusal.find("RLIMIT_MEMLOCK="), std::string::npos)
+      << threads.counts().refusal;
+}
+
+TEST_F(PerfHost, TakesAQuarterOfTheDescriptorsThatOthersLeave) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  std::vector<int> held;
+  rlimit small = before;
+  small.rlim_cur = 100;
+  ::setrlimit(RLIMIT_NOFILE, &small);
+  const std::size_t free = perf_room(0).descriptors;
+  for (int i = 0; i < 40; ++i) held.push_back(::dup(0));
+  const std::size_t fewer = perf_room(0).descriptors;
+  const std::size_t with_own = perf_room(40).descriptors;
+  for (const int fd : held) ::close(fd);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_LE(free, 25U);
+  EXPECT_EQ(free - fewer, 10U);
+  EXPECT_EQ(with_own, free);
+  EXPECT_LE(perf_room(0).descriptors, kMostPerfDescriptors);
+}
+
+TEST_F(PerfHost, WhatARingHadNoRoomForIsCountedAndNotChargedToWhatCameNext) {
+  if (!probe.plan.has_kernel) GTEST_SKIP() << "weights need samples in the kernel";
+  PerfPlan fast = probe.plan;
+  fast.period_ns = 1'000'000;
+  PerfThreads threads(fast);
+  threads.scan(nobody, {.descriptors = 100, .ring_bytes = std::size_t{32} << 10});
+  ASSERT_EQ(threads.counts().sampled, 1U) << "this thread alone";
+  std::uint64_t samples = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t counted_ns = 0;
+  const auto drain = [&] {
+    threads.drain(
+        [&](const PerfSample& sample, const std::string&, PerfProgress&) {
+          ++samples;
+          counted_ns = sample.count_ns;
+        },
+        [&](std::uint64_t more) { lost += more; });
+  };
+  burn_one(200);
+  threads.halt();
+  drain();
+  EXPECT_LE(samples, 4U) << "a ring of 32 KiB";
+  EXPECT_NEAR(static_cast<double>(samples + lost), 200, 20);
+  EXPECT_LT(counted_ns, 50 * kTestMs);
+}
+
+TEST_F(PerfHost, TheChildOfAForkHasNoEventsUntilItRestarts) {
+#if defined(DIAL9_SANITIZED_THREAD)
+  GTEST_SKIP() << "ThreadSanitizer starts no threads after a fork";
+#endif
+  Sampled sampled(with_perf());
+  sampled.wait_until_sampled();
+  EXPECT_EQ(in_child(
+                [&] {
+                  if (open_perf_events() != 0) return 1;
+                  burn_one(50);
+                  if (cpu_sample_status().is_sampling) return 2;
+                  if (!sampled.recorder().restart_in_child()) return 3;
+                  sampled.wait_until_sampled();
+                  return 42;
+                },
+                false),
+            42)
+      << "sampling goes on in a child that records";
+  sampled.wait_until_sampled();
+}
+
+}  // namespace
+}  // namespace dial9::internal

@@ -1,0 +1,283 @@
+// See perf_threads.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "sources/perf_threads.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "recorder/fork_fds.h"
+#include "sources/thread_list.h"
+
+namespace dial9::internal {
+namespace {
+
+constexpr std::size_t kLooksAgain = 16;
+constexpr std::uint64_t kRingNs = 300'000'000;
+constexpr std::size_t kLeastRingBytes = 32 << 10;
+constexpr std::size_t kMostRingBytes = 512 << 10;
+constexpr std::size_t kMlockBytesWhereUnreadable = 516 << 10;  // the kernel's default
+// Numbers below belong to the host, which may select() on them.
+constexpr rlim_t kFirstDescriptor = 1024;
+
+rlim_t soft_limit(__rlimit_resource which) {
+  rlimit limit{};
+  return ::getrlimit(which, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+// Open descriptors of this process: Linux 6.2 says it in one call.
+std::size_t used_descriptors() {
+  struct stat facts{};
+  if (::stat("/proc/self/fd", &facts) == 0 && facts.st_size > 0) {
+    return static_cast<std::size_t>(facts.st_size);
+  }
+  DIR* directory = ::opendir("/proc/self/fd");
+  if (directory == nullptr) return ~std::size_t{0};
+  std::size_t count = 0;
+  while (::readdir(directory) != nullptr) ++count;
+  ::closedir(directory);
+  return count;
+}
+
+bool may_lock_any() {
+  const std::string status = read_thread_status(static_cast<std::uint32_t>(::syscall(SYS_gettid)));
+  const std::string_view mask = status_value(status, "\nCapEff:\t");
+  std::uint64_t effective = 0;
+  std::from_chars(mask.data(), mask.data() + mask.size(), effective, 16);
+  return (effective >> CAP_IPC_LOCK & 1) != 0;
+}
+
+std::size_t mlock_bytes_of_a_cpu() {
+  static const std::size_t bytes = [] {
+    std::ifstream file("/proc/sys/kernel/perf_event_mlock_kb");
+    std::size_t kib = 0;
+    return file >> kib ? kib << 10 : kMlockBytesWhereUnreadable;
+  }();
+  return bytes;
+}
+
+// At a number out of the host's way, if there is one.
+UniqueFd move_up(UniqueFd fd) {
+  const rlim_t limit = soft_limit(RLIMIT_NOFILE);
+  const rlim_t least = limit > 2 * kFirstDescriptor ? kFirstDescriptor : limit / 2;
+  UniqueFd moved(::fcntl(fd.get(), F_DUPFD_CLOEXEC, static_cast<int>(least)));
+  return moved ? std::move(moved) : std::move(fd);
+}
+
+// The event's count and, where `counts_lost`, how many samples found no room.
+std::uint64_t read_lost(int fd) {
+  std::uint64_t words[2] = {};
+  return ::read(fd, words, sizeof words) == static_cast<ssize_t>(sizeof words) ? words[1] : 0;
+}
+
+}  // namespace
+
+PerfRoom perf_room(std::size_t opened) {
+  PerfRoom room;
+  const std::size_t limit = soft_limit(RLIMIT_NOFILE);
+  const std::size_t used = used_descriptors();
+  const std::size_t others = used > opened ? used - opened : 0;
+  room.descriptors = std::min(limit > others ? (limit - others) / 4 : 0, kMostPerfDescriptors);
+  const std::size_t locked = soft_limit(RLIMIT_MEMLOCK);
+  room.ring_bytes = may_lock_any()
+                        ? kMostPerfRingBytes
+                        : std::clamp(locked / 2, mlock_bytes_of_a_cpu(), kMostPerfRingBytes);
+  return room;
+}
+
+std::size_t perf_ring_bytes(std::uint64_t period_ns) {
+  const std::uint64_t samples = kRingNs / std::max<std::uint64_t>(period_ns, 1) + 1;
+  return std::bit_ceil(
+      std::clamp<std::uint64_t>(samples * kPerfRecordBytes, kLeastRingBytes, kMostRingBytes));
+}
+
+PerfThreads::PerfThreads(const PerfPlan& plan) : plan_(plan) {}
+
+PerfThreads::~PerfThreads() {
+  halt();
+  drain([](const PerfSample&, const std::string&, PerfProgress&) {}, [](std::uint64_t) {});
+}
+
+void PerfThreads::refuse(Thread& thread, std::string why) {
+  thread.state = State::kRefused;
+  counts_.refusal = std::move(why);
+}
+
+// The size that is wanted, or less where that is refused or the room is short.
+std::unique_ptr<PerfRing> PerfThreads::make_ring(int fd) {
+  errno = EPERM;
+  for (std::size_t bytes = perf_ring_bytes(plan_.period_ns); bytes >= kLeastRingBytes; bytes /= 2) {
+    if (ring_bytes_ + bytes > room_.ring_bytes) continue;
+    if (auto ring = PerfRing::map(fd, bytes)) return ring;
+    if (errno != EPERM && errno != ENOMEM) return nullptr;
+  }
+  return nullptr;
+}
+
+void PerfThreads::open(std::uint32_t tid, Thread& thread) {
+  if (opened_ >= room_.descriptors) {
+    return refuse(thread, "a descriptor for thread " + std::to_string(tid) +
+                              " isn't taken: " + std::to_string(opened_) +
+                              " are, at most a quarter of what others leave of RLIMIT_NOFILE=" +
+                              std::to_string(soft_limit(RLIMIT_NOFILE)) + " and " +
+                              std::to_string(kMostPerfDescriptors) + " (raise ulimit -n)");
+  }
+  UniqueFd event = open_cpu_clock(tid, plan_);
+  if (!event) {
+    if (errno == ESRCH) return;  // ended meanwhile: the next scan won't list it
+    return refuse(thread, perf_open_refusal(errno, plan_.paranoid));
+  }
+  event = move_up(std::move(event));
+  auto ring = make_ring(event.get());
+  if (ring == nullptr) return refuse(thread, perf_ring_refusal(errno, kLeastRingBytes));
+  if (!add_fork_fd(event.get())) return refuse(thread, "no room to note its descriptor");
+  ring_bytes_ += ring->bytes();
+  ++opened_;
+  thread.event = std::move(event);
+  thread.ring = std::move(ring);
+  thread.state = State::kOpen;
+  thread.name = parse_thread_status(read_thread_status(tid), 0).name;
+}
+
+// Its samples are read by the next drain(), which closes it.
+void PerfThreads::end(Thread& thread) {
+  if (thread.state == State::kOpen) {
+    ::ioctl(thread.event.get(), PERF_EVENT_IOC_DISABLE, 0);
+    ending_.push_back(std::move(thread));
+    thread = {};
+  }
+  thread.state = State::kNew;
+}
+
+void PerfThreads::close(Thread& thread, const OnLost& on_lost) {
+  // What was lost after the last sample that got through, no record tells.
+  if (plan_.counts_lost) {
+    const std::uint64_t lost = read_lost(thread.event.get());
+    if (lost > thread.progress.lost) on_lost(lost - thread.progress.lost);
+  }
+  ring_bytes_ -= thread.ring->bytes();
+  --opened_;
+  remove_fork_fd(thread.event.get());
+}
+
+// A thread that ended hangs up; its id may be another's by now.
+void PerfThreads::find_ended() {
+  std::vector<pollfd> events;
+  std::vector<Thread*> owners;
+  for (auto& [tid, thread] : threads_) {
+    if (thread.state != State::kOpen) continue;
+    events.push_back({thread.event.get(), 0, 0});
+    owners.push_back(&thread);
+  }
+  if (events.empty() || ::poll(events.data(), events.size(), 0) <= 0) return;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if ((events[i].revents & POLLHUP) != 0) end(*owners[i]);
+  }
+}
+
+void PerfThreads::scan(std::uint32_t own_tid) { scan(own_tid, perf_room(opened_)); }
+
+void PerfThreads::scan(std::uint32_t own_tid, const PerfRoom& room) {
+  room_ = room;
+  ++round_;
+  find_ended();
+  list_threads(tids_);
+  std::erase(tids_, own_tid);
+  for (const std::uint32_t tid : tids_) threads_[tid].round = round_;
+  std::size_t open_now = 0;
+  for (auto at = threads_.begin(); at != threads_.end();) {
+    Thread& thread = at->second;
+    const bool is_gone = thread.round != round_;
+    if (is_gone || (thread.state == State::kOpen && ++open_now > room_.descriptors)) end(thread);
+    at = is_gone ? threads_.erase(at) : std::next(at);
+  }
+  for (const std::uint32_t tid : tids_) {
+    Thread& thread = threads_[tid];
+    if (thread.state == State::kNew) open(tid, thread);
+  }
+  const std::size_t most = std::min(kLooksAgain, tids_.size());
+  for (std::size_t i = 0; i < most; ++i) {
+    const std::uint32_t tid = tids_[next_look_++ % tids_.size()];
+    Thread& thread = threads_[tid];
+    if (thread.state == State::kRefused) open(tid, thread);
+    if (thread.state != State::kOpen) continue;
+    thread.name = parse_thread_status(read_thread_status(tid), 0).name;
+  }
+  count();
+}
+
+void PerfThreads::count() {
+  counts_.sampled = counts_.refused = 0;
+  counts_.smallest_ring = 0;
+  for (const auto& [tid, thread] : threads_) {
+    counts_.sampled += thread.state == State::kOpen ? 1 : 0;
+    counts_.refused += thread.state == State::kRefused ? 1 : 0;
+    if (thread.ring == nullptr) continue;
+    const std::size_t bytes = thread.ring->bytes();
+    counts_.smallest_ring =
+        counts_.smallest_ring == 0 ? bytes : std::min(counts_.smallest_ring, bytes);
+  }
+}
+
+void PerfThreads::halt() {
+  for (auto& [tid, thread] : threads_) end(thread);
+  threads_.clear();
+  count();
+}
+
+void PerfThreads::drain_one(Thread& thread, const OnSample& on_sample, const OnLost& on_lost) {
+  // What is put in meanwhile waits for the next time: a fast writer doesn't keep the reader here.
+  for (std::size_t taken = 0; taken < thread.ring->bytes();) {
+    const auto record = thread.ring->front();
+    if (record.empty()) break;
+    taken += record.size();
+    perf_event_header header{};
+    std::memcpy(&header, record.data(), sizeof header);
+    if (header.type == PERF_RECORD_THROTTLE) ++counts_.throttled;
+    if (header.type == PERF_RECORD_LOST && !plan_.counts_lost && record.size() >= 24) {
+      std::uint64_t lost = 0;
+      std::memcpy(&lost, record.data() + 16, sizeof lost);
+      thread.progress.lost += lost;
+      thread.progress.periods += lost;
+      on_lost(lost);
+    }
+    if (const auto sample = parse_perf_sample(record, plan_)) {
+      if (plan_.counts_lost && sample->lost > thread.progress.lost) {
+        const std::uint64_t lost = sample->lost - thread.progress.lost;
+        thread.progress.lost = sample->lost;
+        thread.progress.periods += lost;
+        on_lost(lost);
+      }
+      on_sample(*sample, thread.name, thread.progress);
+    }
+    thread.ring->pop();
+  }
+}
+
+void PerfThreads::drain(const OnSample& on_sample, const OnLost& on_lost) {
+  for (auto& [tid, thread] : threads_) {
+    if (thread.state == State::kOpen) drain_one(thread, on_sample, on_lost);
+  }
+  for (Thread& thread : ending_) {
+    drain_one(thread, on_sample, on_lost);
+    close(thread, on_lost);
+  }
+  ending_.clear();
+}
+
+}  // namespace dial9::internal

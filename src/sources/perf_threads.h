@@ -1,0 +1,105 @@
+// A perf event with its ring for each thread, opened from outside: the thread needn't do anything,
+// and gets no signal. Strongest property: descriptors and locked memory stay within their bounds
+// however many threads there are; those beyond are counted. Everything is given back.
+// Spec: docs/spec/cpu_samples.md, "Perf".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "sources/perf_event.h"
+#include "sources/perf_ring.h"
+
+namespace dial9::internal {
+
+// What this process may take. Of the descriptors that others leave of RLIMIT_NOFILE a quarter, at
+// most 256. Of locked memory half of RLIMIT_MEMLOCK or what perf_event_mlock_kb allows for one CPU,
+// whichever is more, at most 64 MiB.
+struct PerfRoom {
+  std::size_t descriptors = 0;
+  std::size_t ring_bytes = 0;
+};
+inline constexpr std::size_t kMostPerfDescriptors = 256;
+inline constexpr std::size_t kMostPerfRingBytes = std::size_t{64} << 20;
+// As it is now, with `opened` of the descriptors being the caller's own.
+PerfRoom perf_room(std::size_t opened);
+
+// What a ring should hold: the samples of 300 ms, a power of two from 32 KiB to 512 KiB.
+std::size_t perf_ring_bytes(std::uint64_t period_ns);
+
+struct PerfCounts {
+  std::uint32_t sampled = 0;
+  std::uint32_t refused = 0;      // no descriptor, or no ring
+  std::string refusal;            // one of the reasons
+  std::size_t smallest_ring = 0;  // 0: none
+  std::uint64_t throttled = 0;    // times, so far
+};
+
+// What a thread's event has counted, beside its samples.
+struct PerfProgress {
+  std::uint64_t lost = 0;     // counted so far
+  std::uint64_t periods = 0;  // of the thread's time, that samples and losses stand for so far
+};
+
+// One thread at a time.
+class PerfThreads {
+ public:
+  explicit PerfThreads(const PerfPlan& plan);
+  ~PerfThreads();
+  PerfThreads(const PerfThreads&) = delete;
+  PerfThreads& operator=(const PerfThreads&) = delete;
+
+  // Opens events for threads that are new, and marks those that ended; gives some back where others
+  // need the room. `own_tid` is left alone. Cost: 14 us + 0.5 us a thread, 50 us for a new one.
+  void scan(std::uint32_t own_tid);
+  void scan(std::uint32_t own_tid, const PerfRoom& room);
+  // No more samples; drain() closes.
+  void halt();
+
+  using OnSample = std::function<void(const PerfSample&, const std::string& name, PerfProgress&)>;
+  using OnLost = std::function<void(std::uint64_t)>;
+  // What the rings hold. `on_lost`: samples for which a ring had no room.
+  void drain(const OnSample& on_sample, const OnLost& on_lost);
+
+  const PerfCounts& counts() const { return counts_; }
+
+ private:
+  enum class State : std::uint8_t { kNew, kOpen, kRefused };
+  struct Thread {
+    State state = State::kNew;
+    UniqueFd event;
+    std::unique_ptr<PerfRing> ring;
+    std::uint64_t round = 0;  // of the scan that saw it last
+    std::string name;
+    PerfProgress progress;
+  };
+
+  void open(std::uint32_t tid, Thread& thread);
+  void refuse(Thread& thread, std::string why);
+  std::unique_ptr<PerfRing> make_ring(int fd);
+  void end(Thread& thread);
+  void close(Thread& thread, const OnLost& on_lost);
+  void find_ended();
+  void drain_one(Thread& thread, const OnSample& on_sample, const OnLost& on_lost);
+  void count();
+
+  const PerfPlan plan_;
+  std::unordered_map<std::uint32_t, Thread> threads_;
+  std::vector<Thread> ending_;  // closed by the next drain()
+  std::vector<std::uint32_t> tids_;
+  std::uint64_t round_ = 0;
+  std::size_t next_look_ = 0;
+  PerfRoom room_;
+  std::size_t opened_ = 0;
+  std::size_t ring_bytes_ = 0;  // of all
+  PerfCounts counts_;
+};
+
+}  // namespace dial9::internal

@@ -1,0 +1,20 @@
+// A child in which perf_event_open is denied, as containers have it. Strongest property: nothing
+// else is. For tests.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+namespace dial9::internal::testing {
+
+// From now on perf_event_open fails with `error` on this thread and those that it starts, for good.
+bool deny_perf(int error);
+
+// Runs in a child, SIGPROF as in a fresh process unless told otherwise; its exit code, or 1,000 and
+// the signal that ended it.
+int in_child(const std::function<int()>& run, bool has_fresh_signals = true);
+
+// Descriptors of this process that are perf events.
+int open_perf_events();
+
+}  // namespace dial9::internal::testing
