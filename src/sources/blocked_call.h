@@ -20,7 +20,7 @@ struct SyscallText {
   std::uint64_t pc = 0;
 };
 // Nothing: not of this form.
-std::optional<SyscallText> parse_syscall(std::string_view text);
+std::optional<SyscallText> parse_blocked_call(std::string_view text);
 
 // What a descriptor is, as far as it matters here.
 enum class FdKind : std::uint8_t { kUnknown, kSocket, kPipe, kFile, kOther };

@@ -116,7 +116,7 @@ std::string with_port(const char* host, std::uint16_t port, bool is_v6) {
 
 }  // namespace
 
-std::optional<SyscallText> parse_syscall(std::string_view text) {
+std::optional<SyscallText> parse_blocked_call(std::string_view text) {
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   SyscallText parsed;
   if (text == "running") {

@@ -26,13 +26,13 @@ BlockedCall described(std::int64_t number, const std::string& first_arg,
                       FdKind kind = FdKind::kUnknown) {
   static FdKind answer;
   answer = kind;
-  const auto text = parse_syscall(line(number, first_arg));
+  const auto text = parse_blocked_call(line(number, first_arg));
   EXPECT_TRUE(text);
   return describe_call(*text, [](std::uint64_t) { return answer; });
 }
 
 TEST(BlockedCall, ReadsNumberArgumentsAndPlace) {
-  const auto text = parse_syscall(line(SYS_read, "0xc"));
+  const auto text = parse_blocked_call(line(SYS_read, "0xc"));
   ASSERT_TRUE(text);
   EXPECT_EQ(text->number, SYS_read);
   EXPECT_EQ(text->args[0], 12U);
@@ -42,8 +42,8 @@ TEST(BlockedCall, ReadsNumberArgumentsAndPlace) {
 }
 
 TEST(BlockedCall, KnowsARunningThreadAndOneBlockedOutsideACall) {
-  EXPECT_TRUE(parse_syscall("running\n")->is_running);
-  const auto fault = parse_syscall("-1 0x7ffc00001000 0x55d0\n");
+  EXPECT_TRUE(parse_blocked_call("running\n")->is_running);
+  const auto fault = parse_blocked_call("-1 0x7ffc00001000 0x55d0\n");
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->sp, 0x7ffc00001000U);
   EXPECT_EQ(describe_call(*fault, fd_kind).cause, "page_fault");
@@ -53,7 +53,7 @@ TEST(BlockedCall, RefusesWhatIsNotOfTheForm) {
   for (const char* text : {"", "\n", "run", "0", "0 0x1", "x 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8",
                            "0 1 2 3 4 5 6 7 8", "0 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8 0x9",
                            "0 0xg 0x2 0x3 0x4 0x5 0x6 0x7 0x8", "-1 0x1", "-1 0x1 0x2 0x3"}) {
-    EXPECT_FALSE(parse_syscall(text)) << text;
+    EXPECT_FALSE(parse_blocked_call(text)) << text;
   }
 }
 

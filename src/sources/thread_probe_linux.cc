@@ -312,7 +312,7 @@ Look LinuxProbe::look(std::uint32_t tid, const SchedReading& reading, BlockedThr
     if (error != ESRCH && error != ENOENT) call_error_ = error;  // those two: the thread ended
     return Look::kUnreadable;
   }
-  const auto call = parse_syscall(before.view());
+  const auto call = parse_blocked_call(before.view());
   if (!call) return Look::kUnreadable;
   if (call->is_running) return Look::kRunning;
   if (!walk(*call, kFirstCopyBytes, thread)) walk(*call, kMostCopyBytes, thread);
