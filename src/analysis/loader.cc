@@ -82,6 +82,15 @@ const Loader::Impl::Known* Loader::Impl::find_known(std::string_view name) {
       {"SymbolTableEntry",
        &Impl::on_symbol,
        {"addr", "size", "symbol_name", "inline_depth", "source_file", "source_line"}},
+      {"AllocEvent",
+       &Impl::on_alloc,
+       {"tid", "size", "addr", "callchain", "task_id", "span_id", "label_name", "label_value",
+        "truncated", "sample_rate_bytes", "tracked"}},
+      {"FreeEvent", &Impl::on_free, {"addr", "alloc_timestamp_ns"}},
+      {"HeapProfileEvent",
+       &Impl::on_heap_profile,
+       {"elapsed_ns", "lost_samples", "lost_frees", "untracked", "live_samples", "tracks_live"}},
+      {"MemoryProfileOverflowEvent", &Impl::on_heap_overflow, {"dropped_allocs", "dropped_frees"}},
       {"TaskDumpEvent", &Impl::on_task_dump, {"task_id", "callchain"}},
   };
   const auto* found = std::find_if(std::begin(kKnown), std::end(kKnown),
@@ -354,7 +363,8 @@ std::uint32_t Loader::Impl::task_index(std::uint64_t id, std::uint64_t at_ns) {
 std::uint64_t Loader::Impl::bytes() const {
   std::size_t bytes = trace_.bytes() + wakes_.bytes() + spans_.bytes() + span_cells_.bytes() +
                       blocks_.capacity() * (sizeof(Block) + sizeof(std::uint64_t)) +
-                      samples_.bytes() + dumps_.bytes() + stack_by_hash_.size() * kStackEntryBytes;
+                      samples_.bytes() + dumps_.bytes() + frees_.bytes() +
+                      stack_by_hash_.size() * kStackEntryBytes;
   for (const auto& [id, raw] : workers_) {
     bytes += raw.polls.bytes() + raw.parks.bytes();
   }
@@ -367,6 +377,7 @@ Trace Loader::Impl::finish() {
   build_spans();
   build_rest();
   build_profile();
+  build_heap();
   return std::move(trace_);
 }
 

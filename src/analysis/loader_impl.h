@@ -75,6 +75,12 @@ struct RawSpan {
   bool has_parent = false;
 };
 
+struct RawFree {
+  std::uint64_t at_ns = 0;
+  std::uint64_t address = 0;
+  std::uint64_t alloc_ns = kUnknownNs;  // not told
+};
+
 class Loader::Impl final : public format::Visitor {
  public:
   explicit Impl(LoadOptions options) : options_(options) {}
@@ -94,7 +100,7 @@ class Loader::Impl final : public format::Visitor {
   void on_stack(std::uint32_t id, std::span<const std::uint64_t> leaf_first) override;
 
  private:
-  static constexpr std::size_t kMaxFields = 10;
+  static constexpr std::size_t kMaxFields = 11;
   static constexpr std::int16_t kNoField = -1;
 
   // What a schema turned out to be.
@@ -173,6 +179,12 @@ class Loader::Impl final : public format::Visitor {
   std::uint32_t stack(const format::Event& event, std::int16_t field);
   std::uint32_t intern_stack(std::span<const std::uint64_t> frames);
 
+  // --- handlers (load_heap.cc)
+  void on_alloc(const format::Event& event, const Plan& plan);
+  void on_free(const format::Event& event, const Plan& plan);
+  void on_heap_profile(const format::Event& event, const Plan& plan);
+  void on_heap_overflow(const format::Event& event, const Plan& plan);
+
   // --- spans (load_spans.cc)
   bool plan_span(Plan& plan, const format::Schema& schema);
   bool plan_whole_span(Plan& plan, const format::Schema& schema);
@@ -195,6 +207,8 @@ class Loader::Impl final : public format::Visitor {
   void build_spans();                 // build_spans.cc
   void build_rest();                  // build_rest.cc
   void build_profile();               // build_profile.cc
+  void build_heap();                  // load_heap.cc
+  void match_frees();
   void locate_blocks();
   void name_lanes();
 
@@ -236,6 +250,8 @@ class Loader::Impl final : public format::Visitor {
   NameId run_ = kNoName;  // the boot id of what is read
   Column<CpuSample> samples_;
   Column<TaskDump> dumps_;
+  Column<RawFree> frees_;
+  bool says_tracked_ = false;  // samples say whether their free would be seen
   std::unordered_map<std::uint32_t, std::uint32_t> stack_pool_;  // of the current stream
   std::unordered_multimap<std::uint64_t, std::uint32_t> stack_by_hash_;
 };

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "analysis/column.h"
+#include "analysis/heap.h"
 #include "analysis/modules.h"
 #include "analysis/names.h"
 #include "analysis/profile.h"
@@ -361,9 +362,13 @@ struct Trace {
   Stacks stacks;
   Symbols symbols;
   Modules modules;
-  Column<CpuSample> samples;           // by (row, time)
-  std::vector<SampleRow> sample_rows;  // lanes first
-  Column<TaskDump> dumps;              // by (task, time)
+  Column<CpuSample> samples;               // by (row, time)
+  std::vector<SampleRow> sample_rows;      // lanes first
+  Column<TaskDump> dumps;                  // by (task, time)
+  Column<HeapSample> heap;                 // by time
+  std::vector<HeapWindow> heap_windows;    // by time
+  std::uint64_t heap_frees_unmatched = 0;  // of samples that aren't in the trace
+  bool tracks_live_heap = false;           // frees of samples are recorded
   Column<ResourceSample> resources;
   Column<PlatformStall> platform_stalls;   // by begin_ns
   std::vector<AcceptQueue> accept_queues;  // in order of first sight, at most kMostAcceptQueues

@@ -26,6 +26,11 @@ Argument& Argument::once_each() {
   return *this;
 }
 
+Argument& Argument::taking(int values) {
+  option_->expected(values);
+  return *this;
+}
+
 Argument& Argument::in_range(std::uint64_t first, std::uint64_t last) {
   option_->check(CLI::Range(first, last));
   return *this;

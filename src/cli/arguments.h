@@ -27,6 +27,7 @@ class Argument {
   Argument& required();
   Argument& with_default_shown();  // what the variable holds now
   Argument& once_each();           // of a list: one value for each time that the name is given
+  Argument& taking(int values);    // of a list: so many values follow the name
   Argument& in_range(std::uint64_t first, std::uint64_t last);  // both are taken
   Argument& positive();
   Argument& one_of(const std::vector<std::string>& choices);

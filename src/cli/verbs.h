@@ -16,5 +16,6 @@ void add_snapshot(Arguments& arguments);
 void add_top(Arguments& arguments);
 void add_spans(Arguments& arguments);
 void add_flame(Arguments& arguments);
+void add_heap(Arguments& arguments);
 
 }  // namespace dial9::cli

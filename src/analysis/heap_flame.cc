@@ -1,0 +1,85 @@
+// See heap_flame.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/heap_flame.h"
+
+#include <algorithm>
+
+#include "analysis/counts.h"
+#include "analysis/human.h"
+
+namespace dial9::analysis {
+namespace {
+
+std::uint32_t stack_of(const HeapGroup& group) { return static_cast<std::uint32_t>(group.key); }
+
+const char* title_of(HeapOrder order) {
+  switch (order) {
+    case HeapOrder::kLive:
+      return "Live heap";
+    case HeapOrder::kGrowth:
+      return "Growth of the live heap";
+    case HeapOrder::kAllocated:
+      break;
+  }
+  return "Allocated";
+}
+
+std::pair<double, double> weight_of(const HeapGroup& group, HeapOrder order) {
+  switch (order) {
+    case HeapOrder::kLive:
+      return {group.live.bytes, group.live.count};
+    case HeapOrder::kGrowth:
+      return {group.growth_bytes(), group.live.count - group.live_before.count};
+    case HeapOrder::kAllocated:
+      break;
+  }
+  return {group.allocated.bytes, group.allocated.count};
+}
+
+}  // namespace
+
+HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder order, bool counts,
+                     FrameNamer* namer, bool is_inverted) {
+  HeapFlame flame{FlameTree(counts ? FlameUnit::kCount : FlameUnit::kBytes, is_inverted),
+                  {.title = title_of(order), .noun = "allocation", .notes = report.notes}};
+  StackNames names(trace, namer, flame.tree);
+  double shrunk = 0;
+  for (const HeapGroup& group : report.groups) {
+    const auto [bytes, count] = weight_of(group, order);
+    const double weight = counts ? count : bytes;
+    if (weight < 0) {
+      shrunk -= weight;
+    }
+    if (weight <= 0) {
+      continue;
+    }
+    flame.tree.add(names.frames(stack_of(group), group.first_ns, Leaf::kReturn),
+                   count_of(weight + 0.5), count_of(std::max(count, 0.0) + 0.5));
+  }
+  if (shrunk > 0) {
+    const std::uint64_t whole = count_of(shrunk + 0.5);
+    flame.heading.notes.push_back(
+        "sites that shrank aren't shown: " + (counts ? human_count(whole) : human_bytes(whole)) +
+        " less than before");
+  }
+  return flame;
+}
+
+std::vector<std::string> heap_site_names(const Trace& trace, const HeapReport& report,
+                                         FrameNamer* namer) {
+  constexpr std::size_t kShown = 3;
+  FlameTree tree(FlameUnit::kBytes);
+  StackNames names(trace, namer, tree);
+  std::vector<std::string> sites;
+  for (const HeapGroup& group : report.groups) {
+    std::string text;
+    const auto frames = names.frames(stack_of(group), group.first_ns, Leaf::kReturn);
+    for (std::size_t i = 0; i < frames.size() && i < kShown; ++i) {
+      text += (i == 0 ? "" : " < ") + std::string(tree.name(frames[i]));
+    }
+    sites.push_back(text.empty() ? std::string(kNoStackName) : text);
+  }
+  return sites;
+}
+
+}  // namespace dial9::analysis

@@ -1,0 +1,30 @@
+// The flame tree of heap samples: what was allocated, what lives, or what grew, in bytes or in
+// allocations. Strongest property: its total is the report's. Spec: docs/spec/heap_samples.md,
+// "Views".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/flame.h"
+#include "analysis/heap_report.h"
+#include "analysis/stack_names.h"
+
+namespace dial9::analysis {
+
+struct HeapFlame {
+  FlameTree tree;
+  FlameHeading heading;
+};
+
+// `order`: what the weights are; of kGrowth only sites that grew. `counts`: allocations, not bytes.
+// `report` is by site. `namer` may be null.
+HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder order, bool counts,
+                     FrameNamer* namer, bool is_inverted = false);
+
+// "leaf < caller < its caller" of each group's stack, three frames of it.
+std::vector<std::string> heap_site_names(const Trace& trace, const HeapReport& report,
+                                         FrameNamer* namer);
+
+}  // namespace dial9::analysis

@@ -1,0 +1,210 @@
+// See heap_report.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/heap_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "analysis/counts.h"
+#include "analysis/human.h"
+
+namespace dial9::analysis {
+namespace {
+
+std::uint64_t key_of(HeapBy by, const HeapSample& sample) {
+  switch (by) {
+    case HeapBy::kSite:
+      return sample.stack;
+    case HeapBy::kTask:
+      return sample.task_id;
+    case HeapBy::kSpan:
+      return sample.span_id;
+    case HeapBy::kLabel:
+      return std::uint64_t{sample.label_name} << 32 | sample.label_value;
+    case HeapBy::kThread:
+      break;
+  }
+  return sample.tid;
+}
+
+void add(HeapGroup& group, const HeapFilter& filter, std::uint64_t end_ns,
+         const HeapSample& sample) {
+  const double weight = heap_weight(sample.size, sample.rate_bytes);
+  const bool is_in_range = sample.at_ns >= filter.from_ns && sample.at_ns < filter.to_ns;
+  const bool is_live = is_live_at(sample, filter.to_ns);
+  const bool was_live = filter.from_ns != 0 && is_live_at(sample, filter.from_ns - 1);
+  if (is_in_range) {
+    group.allocated.add(sample.size, weight);
+    group.untracked += sample.is_tracked ? 0 : 1;
+    if (sample.freed_ns < filter.to_ns) {
+      group.ages.emplace_back(sample.freed_ns - sample.at_ns, weight);
+    }
+  }
+  if (is_live) {
+    group.live.add(sample.size, weight);
+  }
+  if (was_live) {
+    group.live_before.add(sample.size, weight);
+  }
+  if (is_live != was_live) {
+    const auto bytes = static_cast<double>(sample.size);
+    group.growth_variance += weight * (weight - 1) * bytes * bytes;
+  }
+  const std::uint64_t to_ns = std::min(filter.to_ns, end_ns);
+  const std::uint64_t half_ns = filter.from_ns + (to_ns - std::min(to_ns, filter.from_ns)) / 2;
+  if (is_in_range && sample.is_tracked && sample.at_ns < half_ns) {
+    group.early.add(sample.size, weight);
+    if (is_live) {
+      group.early_live.add(sample.size, weight);
+    }
+  }
+}
+
+// What stands against taking the figures as they are.
+void add_notes(const Trace& trace, HeapReport& report) {
+  HeapWindow sums;
+  const HeapWindow* last = nullptr;
+  for (const HeapWindow& window : trace.heap_windows) {
+    if (window.at_ns < report.filter.from_ns) {
+      continue;
+    }
+    // A stretch that began before the range's end; its frees may be of anything in it.
+    if (window.at_ns - std::min(window.at_ns, window.elapsed_ns) >= report.filter.to_ns) {
+      break;
+    }
+    sums.lost_samples = sum_of(sums.lost_samples, window.lost_samples);
+    sums.lost_frees = sum_of(sums.lost_frees, window.lost_frees);
+    last = window.is_own ? &window : last;
+  }
+  std::vector<std::string>& notes = report.notes;
+  if (sums.lost_samples != 0) {
+    notes.push_back(counted(sums.lost_samples, "sample", "was", "were") +
+                    " lost, so all figures are too low: a larger sample rate makes fewer");
+  }
+  if (sums.lost_frees != 0) {
+    notes.push_back(counted(sums.lost_frees, "free", "wasn't", "weren't") +
+                    " recorded: live figures are uncertain, up to so many samples seem alive that "
+                    "aren't");
+  }
+  if (report.is_live_known && report.total.untracked != 0) {
+    notes.push_back(counted(report.total.untracked, "sample", "isn't", "aren't") +
+                    " tracked (the live set was full): live figures are too low");
+  }
+  if (const std::uint64_t known = report.total.live.samples;
+      last != nullptr && report.filter.to_ns == ~std::uint64_t{0} && !report.filter.task &&
+      !report.filter.span && !report.filter.thread && report.filter.label.empty() &&
+      last->live_samples > known) {
+    notes.push_back(counted(last->live_samples - known, "live sample", "isn't", "aren't") +
+                    " in this trace (older, or lost): live figures are too low");
+  }
+  report.is_live_uncertain =
+      report.is_live_known && notes.size() > (sums.lost_samples != 0 ? 1U : 0U);
+  if (std::any_of(report.groups.begin(), report.groups.end(),
+                  [](const HeapGroup& group) { return group.allocated.samples != 0; }) &&
+      trace.heap.size() != 0 && trace.heap[0].rate_bytes == 0) {
+    notes.emplace_back("the sample rate isn't recorded: figures are of the samples alone");
+  }
+  for (const std::string_view key : {"memory.profile.start_error"}) {
+    if (const std::string_view text = trace.metadata_value(key); !text.empty()) {
+      notes.push_back("the recorder says: " + std::string(text));
+    }
+  }
+  if (trace.hit_memory_limit) {
+    notes.emplace_back("the trace is larger than the memory limit: the rest isn't counted");
+  }
+}
+
+}  // namespace
+
+void HeapFigure::add(std::uint64_t size, double weight) {
+  const auto one = static_cast<double>(size);
+  bytes += weight * one;
+  count += weight;
+  bytes_variance += weight * (weight - 1) * one * one;
+  ++samples;
+}
+
+double HeapFigure::bytes_error() const { return std::sqrt(bytes_variance); }
+
+bool HeapGroup::is_leak_candidate() const {
+  constexpr double kErrors = 3;
+  const double growth = growth_bytes();
+  return growth > 0 && growth > kErrors * std::sqrt(growth_variance) && early.samples != 0 &&
+         early_live.count * 2 > early.count;
+}
+
+std::optional<std::uint64_t> HeapGroup::median_age_ns() const {
+  if (ages.empty()) {
+    return std::nullopt;
+  }
+  auto sorted = ages;
+  std::sort(sorted.begin(), sorted.end());
+  double all = 0;
+  for (const auto& [age, count] : sorted) {
+    all += count;
+  }
+  double below = 0;
+  for (const auto& [age, count] : sorted) {
+    below += count;
+    if (below * 2 >= all) {
+      return age;
+    }
+  }
+  return sorted.back().first;
+}
+
+bool is_live_at(const HeapSample& sample, std::uint64_t at_ns) {
+  return sample.is_tracked && sample.at_ns <= at_ns &&
+         (sample.freed_ns == kNotFreed || sample.freed_ns > at_ns);
+}
+
+bool takes(const HeapFilter& filter, const Trace& trace, const HeapSample& sample) {
+  if ((filter.thread && sample.tid != *filter.thread) ||
+      (filter.task && sample.task_id != *filter.task) ||
+      (filter.span && sample.span_id != *filter.span)) {
+    return false;
+  }
+  if (filter.label.empty()) {
+    return true;
+  }
+  if (sample.label_name == kNoName) {
+    return false;
+  }
+  const std::string name(trace.names.text(sample.label_name));
+  return filter.label == name ||
+         filter.label == name + "=" + std::string(trace.names.text(sample.label_value));
+}
+
+HeapReport heap_report(const Trace& trace, const HeapFilter& filter, HeapBy by) {
+  HeapReport report;
+  report.by = by;
+  report.filter = filter;
+  report.is_live_known = trace.tracks_live_heap;
+  std::unordered_map<std::uint64_t, std::size_t> group_of;
+  for (std::size_t i = 0; i < trace.heap.size(); ++i) {
+    const HeapSample& sample = trace.heap[i];
+    if (!takes(filter, trace, sample)) {
+      continue;
+    }
+    const auto [at, is_new] = group_of.try_emplace(key_of(by, sample), report.groups.size());
+    if (is_new) {
+      HeapGroup& group = report.groups.emplace_back();
+      group.key = at->first;
+      group.first_ns = sample.at_ns;
+    }
+    add(report.groups[at->second], filter, trace.end_ns, sample);
+    add(report.total, filter, trace.end_ns, sample);
+  }
+  std::erase_if(report.groups, [](const HeapGroup& group) {
+    return group.allocated.samples + group.live.samples + group.live_before.samples == 0;
+  });
+  std::sort(report.groups.begin(), report.groups.end(), [](const HeapGroup& a, const HeapGroup& b) {
+    return a.allocated.bytes != b.allocated.bytes ? a.allocated.bytes > b.allocated.bytes
+                                                  : a.key < b.key;
+  });
+  add_notes(trace, report);
+  return report;
+}
+
+}  // namespace dial9::analysis

@@ -1,0 +1,82 @@
+// What was allocated and what lives, by site, task, span, label or thread, and how it grew between
+// two moments. Strongest property: figures are estimates of all allocations, each with its standard
+// error; whatever makes them uncertain (lost frees, samples that nobody tracks, older ones) is a
+// note. Spec: docs/spec/heap_samples.md, "Views".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/trace.h"
+
+namespace dial9::analysis {
+
+// What is set has to be so.
+struct HeapFilter {
+  std::uint64_t from_ns =
+      0;  // as recorded; allocated is what was in [from, to), live what is at to
+  std::uint64_t to_ns = ~std::uint64_t{0};
+  std::optional<std::uint32_t> thread = {};
+  std::optional<std::uint64_t> task = {};
+  std::optional<std::uint64_t> span = {};
+  std::string label = {};  // "name=value", or a name alone
+};
+
+enum class HeapBy : std::uint8_t { kSite, kTask, kSpan, kLabel, kThread };
+
+// An estimate, and the square of its standard error.
+struct HeapFigure {
+  double bytes = 0;
+  double count = 0;
+  double bytes_variance = 0;
+  std::uint64_t samples = 0;
+  void add(std::uint64_t size, double weight);
+  double bytes_error() const;
+};
+
+struct HeapGroup {
+  std::uint64_t key =
+      0;  // a stack, a task's or a span's id, a label (name << 32 | value), a thread
+  std::uint64_t first_ns = 0;  // of its first sample: whose modules name its stack
+  HeapFigure allocated;        // in the range
+  HeapFigure live;             // at its end, of all that the trace knows
+  HeapFigure live_before;      // at its begin
+  double growth_variance = 0;
+  HeapFigure early;                                    // allocated in the range's first half
+  HeapFigure early_live;                               // and alive at its end
+  std::vector<std::pair<std::uint64_t, double>> ages;  // at free, of `allocated`; how many
+  std::uint64_t untracked = 0;                         // samples whose end nobody knows
+
+  double growth_bytes() const { return live.bytes - live_before.bytes; }
+  // Grew by more than three standard errors, and of what was allocated early most lives still.
+  bool is_leak_candidate() const;
+  // The age that half of the allocations didn't reach; nullopt: none was freed.
+  std::optional<std::uint64_t> median_age_ns() const;
+};
+
+struct HeapReport {
+  HeapBy by = HeapBy::kSite;
+  HeapFilter filter;
+  HeapGroup total;
+  std::vector<HeapGroup> groups;  // by allocated bytes
+  std::vector<std::string> notes;
+  bool is_live_known = false;      // frees are recorded
+  bool is_live_uncertain = false;  // some weren't
+};
+HeapReport heap_report(const Trace& trace, const HeapFilter& filter, HeapBy by);
+
+// Does the filter take it, its times aside?
+bool takes(const HeapFilter& filter, const Trace& trace, const HeapSample& sample);
+bool is_live_at(const HeapSample& sample, std::uint64_t at_ns);
+
+enum class HeapOrder : std::uint8_t { kAllocated, kLive, kGrowth };
+// `site_names`: of the groups' stacks, by position in `groups`; only for kSite.
+std::string heap_text(const Trace& trace, HeapReport report, HeapOrder order, std::size_t limit,
+                      const std::vector<std::string>& site_names);
+std::string heap_json(const Trace& trace, const HeapReport& report,
+                      const std::vector<std::string>& site_names);
+
+}  // namespace dial9::analysis

@@ -1,0 +1,298 @@
+// Heap samples in, figures out: estimates, what lives, ages, growth, and what makes them uncertain.
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/heap_report.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "analysis/heap_flame.h"
+#include "analysis/testing/trace_builder.h"
+
+namespace dial9::analysis {
+namespace {
+
+using format::FieldType;
+using testing::TraceBuilder;
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+struct Made {
+  std::uint64_t at_ns = 0;
+  std::uint64_t size = 100;
+  std::uint64_t addr = 0x1000;
+  std::vector<std::uint64_t> frames = {0xA};
+  std::uint32_t tid = 1;
+  std::uint64_t task = 0;
+  std::uint64_t span = 0;
+  std::string_view label_value = {};  // of the name "tenant"
+  std::uint64_t rate = 1;
+  bool is_tracked = true;
+};
+
+class HeapTrace {
+ public:
+  void alloc(const Made& made) {
+    auto& out = builder_.encoder();
+    out.schema(100, "AllocEvent", true,
+               {{"tid", FieldType::kU32},
+                {"size", FieldType::kVarint},
+                {"addr", FieldType::kVarint},
+                {"callchain", FieldType::kPooledStackFrames},
+                {"task_id", FieldType::kVarint, true},
+                {"span_id", FieldType::kVarint, true},
+                {"label_name", FieldType::kPooledString, true},
+                {"label_value", FieldType::kPooledString, true},
+                {"truncated", FieldType::kBool},
+                {"sample_rate_bytes", FieldType::kVarint},
+                {"tracked", FieldType::kBool}});
+    out.begin(100, made.at_ns);
+    out.u32(made.tid);
+    out.varint(made.size);
+    out.varint(made.addr);
+    out.pooled_stack(made.frames);
+    for (const std::uint64_t id : {made.task, made.span}) {
+      id == 0 ? out.absent() : (out.present(), out.varint(id));
+    }
+    for (const std::string_view text : {std::string_view("tenant"), made.label_value}) {
+      made.label_value.empty() ? out.absent() : (out.present(), out.pooled_string(text));
+    }
+    out.boolean(false);
+    out.varint(made.rate);
+    out.boolean(made.is_tracked);
+  }
+  void free(std::uint64_t at_ns, std::uint64_t addr, std::uint64_t alloc_ns) {
+    auto& out = builder_.encoder();
+    out.schema(101, "FreeEvent", true,
+               {{"tid", FieldType::kU32},
+                {"addr", FieldType::kVarint},
+                {"size", FieldType::kVarint},
+                {"alloc_timestamp_ns", FieldType::kVarint}});
+    out.begin(101, at_ns);
+    out.u32(1);
+    out.varint(addr);
+    out.varint(100);
+    out.varint(alloc_ns);
+  }
+  void profile(std::uint64_t at_ns, std::uint64_t lost_samples, std::uint64_t lost_frees,
+               std::uint64_t live_samples) {
+    auto& out = builder_.encoder();
+    out.schema(102, "HeapProfileEvent", true,
+               {{"elapsed_ns", FieldType::kVarint},
+                {"lost_samples", FieldType::kVarint},
+                {"lost_frees", FieldType::kVarint},
+                {"untracked", FieldType::kVarint},
+                {"live_samples", FieldType::kVarint},
+                {"tracks_live", FieldType::kBool}});
+    out.begin(102, at_ns);
+    out.varint(kMs);
+    out.varint(lost_samples);
+    out.varint(lost_frees);
+    out.varint(0);
+    out.varint(live_samples);
+    out.boolean(true);
+  }
+  TraceBuilder& builder() { return builder_; }
+  Trace load() { return builder_.load(); }
+
+ private:
+  TraceBuilder builder_;
+};
+
+bool mentions(const HeapReport& report, std::string_view text) {
+  for (const std::string& note : report.notes) {
+    if (note.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(HeapWeight, IsOneOverTheChanceOfBeingASample) {
+  EXPECT_DOUBLE_EQ(heap_weight(100, 1), 1);
+  EXPECT_DOUBLE_EQ(heap_weight(100, 0), 1) << "not known";
+  EXPECT_NEAR(heap_weight(512, 512), 1 / (1 - std::exp(-1)), 1e-12);
+  EXPECT_NEAR(heap_weight(1, 1'000'000), 1'000'000.5, 1e-3);
+  EXPECT_NEAR(heap_weight(std::uint64_t{1} << 40, 512), 1, 1e-12);
+  EXPECT_TRUE(std::isfinite(heap_weight(0, 512)));
+}
+
+TEST(HeapReport, AFreeIsOfTheAllocationThatItNamesWhateverComesToLieThereLater) {
+  HeapTrace made;
+  made.alloc({.at_ns = 10, .addr = 0x1000});
+  made.alloc({.at_ns = 30, .addr = 0x1000});
+  made.alloc({.at_ns = 50, .addr = 0x1000});
+  made.free(40, 0x1000, 30);
+  made.free(20, 0x1000, 10);
+  made.free(60, 0x2000, 5);
+  const Trace trace = made.load();
+  ASSERT_EQ(trace.heap.size(), 3U);
+  EXPECT_EQ(trace.heap[0].freed_ns, 20U);
+  EXPECT_EQ(trace.heap[1].freed_ns, 40U);
+  EXPECT_EQ(trace.heap[2].freed_ns, kNotFreed);
+  EXPECT_EQ(trace.heap_frees_unmatched, 1U);
+}
+
+TEST(HeapReport, GroupsSumToTheTotalBySiteTaskSpanLabelAndThread) {
+  HeapTrace made;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    made.alloc({.at_ns = 100 + i,
+                .size = 1'000 + i,
+                .addr = 0x1000 * (i + 1),
+                .frames = {0xA0 + i % 3, 0xB},
+                .tid = static_cast<std::uint32_t>(1 + i % 4),
+                .task = i % 5,
+                .span = i % 2,
+                .label_value = i % 3 == 0 ? "red" : "blue",
+                .rate = 4'096});
+    if (i % 2 == 0) made.free(1'000 + i, 0x1000 * (i + 1), 100 + i);
+  }
+  const Trace trace = made.load();
+  double bytes = 0;
+  double live = 0;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto size = static_cast<double>(1'000 + i);
+    const double all = size / (1 - std::exp(-size / 4'096));
+    bytes += all;
+    live += i % 2 == 0 ? 0 : all;
+  }
+  const std::pair<HeapBy, std::size_t> kinds[] = {{HeapBy::kSite, 3},
+                                                  {HeapBy::kTask, 5},
+                                                  {HeapBy::kSpan, 2},
+                                                  {HeapBy::kLabel, 2},
+                                                  {HeapBy::kThread, 4}};
+  for (const auto& [by, groups] : kinds) {
+    const HeapReport report = heap_report(trace, {}, by);
+    EXPECT_EQ(report.groups.size(), groups);
+    EXPECT_NEAR(report.total.allocated.bytes, bytes, 1e-6);
+    EXPECT_NEAR(report.total.live.bytes, live, 1e-6);
+    double sum = 0;
+    for (const HeapGroup& group : report.groups) sum += group.allocated.bytes;
+    EXPECT_NEAR(sum, bytes, 1e-6);
+  }
+  HeapFilter filter;
+  filter.label = "tenant=red";
+  filter.thread = 1;
+  EXPECT_EQ(heap_report(trace, filter, HeapBy::kSite).total.allocated.samples, 5U);
+  filter = {};
+  filter.task = 3;
+  EXPECT_EQ(heap_report(trace, filter, HeapBy::kSite).total.allocated.samples, 12U);
+}
+
+TEST(HeapReport, TheStandardErrorIsThatOfTheEstimate) {
+  HeapTrace made;
+  made.alloc({.at_ns = 1, .size = 512, .addr = 1, .rate = 512});
+  made.alloc({.at_ns = 2, .size = 64, .addr = 2, .rate = 1});
+  const Trace trace = made.load();
+  const double weight = 1 / (1 - std::exp(-1));
+  const HeapFigure figure = heap_report(trace, {}, HeapBy::kSite).total.allocated;
+  EXPECT_NEAR(figure.bytes_error(), 512 * std::sqrt(weight * (weight - 1)), 1e-9);
+}
+
+TEST(HeapReport, AllocatedIsWithinTheRangeAndLiveIsAtItsEnd) {
+  HeapTrace made;
+  made.alloc({.at_ns = 10 * kMs, .size = 1, .addr = 1});
+  made.alloc({.at_ns = 20 * kMs, .size = 10, .addr = 2});
+  made.alloc({.at_ns = 30 * kMs, .size = 100, .addr = 3});
+  made.alloc({.at_ns = 40 * kMs, .size = 1'000, .addr = 4});
+  made.free(35 * kMs, 2, 20 * kMs);
+  made.free(50 * kMs, 3, 30 * kMs);
+  const Trace trace = made.load();
+  HeapFilter filter;
+  filter.from_ns = 15 * kMs;
+  filter.to_ns = 36 * kMs;
+  const HeapReport report = heap_report(trace, filter, HeapBy::kSite);
+  EXPECT_EQ(report.total.allocated.bytes, 110);
+  EXPECT_EQ(report.total.live.bytes, 101) << "the first, and the third that is freed later";
+  EXPECT_EQ(report.total.live_before.bytes, 1);
+  EXPECT_EQ(report.total.growth_bytes(), 100);
+  EXPECT_EQ(report.total.median_age_ns().value_or(0), 15 * kMs);
+}
+
+// A leak among allocations that come and go, a cache that was full before, one burst at the end.
+TEST(HeapReport, AGrowingSiteWhoseOldOnesStayIsALeakCandidateAndNoOtherIs) {
+  HeapTrace made;
+  std::uint64_t addr = 0;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    made.alloc({.at_ns = i * kMs, .addr = ++addr, .frames = {0xCACE}});
+  }
+  for (std::uint64_t i = 100; i < 300; ++i) {
+    made.alloc({.at_ns = i * kMs, .addr = ++addr, .frames = {0x1EAC}});
+    made.alloc({.at_ns = i * kMs, .addr = ++addr, .frames = {0x7E39}});
+    made.free(i * kMs + kMs / 2, addr, i * kMs);
+  }
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    made.alloc({.at_ns = 299 * kMs + i, .addr = ++addr, .frames = {0xB125}});
+  }
+  const Trace trace = made.load();
+  HeapFilter filter;
+  filter.from_ns = 100 * kMs;
+  filter.to_ns = 300 * kMs;
+  for (const HeapGroup& group : heap_report(trace, filter, HeapBy::kSite).groups) {
+    const Range range = trace.stacks.ranges[group.key];
+    EXPECT_EQ(group.is_leak_candidate(), trace.stacks.frames[range.first] == 0x1EAC);
+  }
+}
+
+TEST(HeapReport, GrowthWithinItsErrorIsNoLeak) {
+  HeapTrace made;
+  made.alloc({.at_ns = 100 * kMs, .size = 10, .addr = 1, .rate = 1 << 20});
+  made.free(900 * kMs, 99, 1);
+  const Trace trace = made.load();
+  HeapFilter filter;
+  filter.from_ns = 50 * kMs;
+  filter.to_ns = 800 * kMs;
+  const HeapReport report = heap_report(trace, filter, HeapBy::kSite);
+  EXPECT_GT(report.total.growth_bytes(), 1'000'000);
+  EXPECT_FALSE(report.total.is_leak_candidate()) << "one sample";
+}
+
+TEST(HeapReport, LossesMakeFiguresUncertainAndSayWhichWay) {
+  HeapTrace sure;
+  sure.alloc({.at_ns = 10, .addr = 1});
+  sure.profile(20, 0, 0, 1);
+  EXPECT_FALSE(heap_report(sure.load(), {}, HeapBy::kSite).is_live_uncertain);
+  HeapTrace lost;
+  lost.alloc({.at_ns = 10, .addr = 1});
+  lost.profile(20, 3, 2, 4);
+  const HeapReport report = heap_report(lost.load(), {}, HeapBy::kSite);
+  EXPECT_TRUE(report.is_live_uncertain);
+  EXPECT_TRUE(mentions(report, "3 samples were lost"));
+  EXPECT_TRUE(mentions(report, "2 frees weren't recorded"));
+  EXPECT_TRUE(mentions(report, "3 live samples aren't in this trace"));
+  HeapTrace full;
+  full.alloc({.at_ns = 10, .addr = 1, .is_tracked = false});
+  full.profile(20, 0, 0, 0);
+  const HeapReport untracked = heap_report(full.load(), {}, HeapBy::kSite);
+  EXPECT_TRUE(untracked.is_live_uncertain);
+  EXPECT_EQ(untracked.total.live.samples, 0U);
+  EXPECT_TRUE(mentions(untracked, "1 sample isn't tracked"));
+}
+
+TEST(HeapReport, WithoutFreesNothingIsSaidToLive) {
+  HeapTrace made;
+  made.alloc({.at_ns = 10, .addr = 1, .is_tracked = false});
+  const Trace trace = made.load();
+  const HeapReport report = heap_report(trace, {}, HeapBy::kSite);
+  EXPECT_FALSE(report.is_live_known);
+  const std::string text = heap_text(trace, report, HeapOrder::kAllocated, 10, {});
+  EXPECT_NE(text.find("live: unknown"), std::string::npos) << text;
+  EXPECT_NE(heap_json(trace, report, {}).find("\"live\": null"), std::string::npos);
+}
+
+TEST(HeapFlame, ItsTotalIsTheReports) {
+  HeapTrace made;
+  made.alloc({.at_ns = 10, .size = 300, .addr = 1, .frames = {0xA, 0xB}});
+  made.alloc({.at_ns = 20, .size = 50, .addr = 2, .frames = {0xC, 0xB}});
+  made.alloc({.at_ns = 25, .size = 7, .addr = 3, .frames = {}});
+  made.free(30, 1, 10);
+  const Trace trace = made.load();
+  const HeapReport report = heap_report(trace, {}, HeapBy::kSite);
+  EXPECT_EQ(heap_flame(trace, report, HeapOrder::kAllocated, false, nullptr).tree.total(), 357U);
+  EXPECT_EQ(heap_flame(trace, report, HeapOrder::kAllocated, true, nullptr).tree.total(), 3U);
+  const HeapFlame live = heap_flame(trace, report, HeapOrder::kLive, false, nullptr);
+  EXPECT_EQ(live.tree.total(), 57U);
+  EXPECT_EQ(flame_folded(live.tree), "0xb;0xc 50\n[no stack] 7\n");
+  EXPECT_EQ(heap_site_names(trace, report, nullptr).at(0), "0xa < 0xb");
+}
+
+}  // namespace
+}  // namespace dial9::analysis

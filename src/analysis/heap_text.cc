@@ -1,0 +1,248 @@
+// Heap reports as text and as JSON.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "analysis/counts.h"
+#include "analysis/flame.h"
+#include "analysis/heap_report.h"
+#include "analysis/human.h"
+#include "analysis/json_text.h"
+
+namespace dial9::analysis {
+namespace {
+
+constexpr std::size_t kCellWidth = 12;
+
+std::string cell(std::string_view text) {
+  return std::string(text.size() < kCellWidth ? kCellWidth - text.size() : 1, ' ') +
+         std::string(text);
+}
+
+std::string bytes_text(double bytes) {
+  return bytes < 0 ? "-" + human_bytes(count_of(0.5 - bytes)) : human_bytes(count_of(bytes + 0.5));
+}
+
+std::string count_text(double count) { return human_count(count_of(count + 0.5)); }
+
+// "± 1.2 %" of the bytes; nothing where every allocation was a sample.
+std::string error_text(const HeapFigure& figure) {
+  if (figure.bytes_variance <= 0 || figure.bytes <= 0) {
+    return "";
+  }
+  std::array<char, 32> text{};
+  const auto tenths = count_of(figure.bytes_error() / figure.bytes * 1000 + 0.5);
+  std::snprintf(text.data(), text.size(), " ± %llu.%llu %%",
+                static_cast<unsigned long long>(tenths / 10),
+                static_cast<unsigned long long>(tenths % 10));
+  return text.data();
+}
+
+double order_value(const HeapGroup& group, HeapOrder order) {
+  switch (order) {
+    case HeapOrder::kLive:
+      return group.live.bytes;
+    case HeapOrder::kGrowth:
+      return group.growth_bytes();
+    case HeapOrder::kAllocated:
+      break;
+  }
+  return group.allocated.bytes;
+}
+
+const char* noun(HeapBy by) {
+  switch (by) {
+    case HeapBy::kSite:
+      return "site";
+    case HeapBy::kTask:
+      return "task";
+    case HeapBy::kSpan:
+      return "span";
+    case HeapBy::kLabel:
+      return "label";
+    case HeapBy::kThread:
+      break;
+  }
+  return "thread";
+}
+
+std::string id_text(std::uint64_t id, const char* what) {
+  if (id == kNoHeapId) {
+    return std::string("(") + what + " not recorded)";
+  }
+  return id == 0 ? std::string("(no ") + what + ")" : std::to_string(id);
+}
+
+std::string group_name(const Trace& trace, HeapBy by, const HeapGroup& group) {
+  if (by == HeapBy::kTask) {
+    std::string text = id_text(group.key, "task");
+    const auto task = trace.task_by_id.find(group.key);
+    if (group.key != 0 && task != trace.task_by_id.end()) {
+      const NameId place = trace.tasks.spawn_loc[task->second];
+      text += place == kNoName ? "" : " " + std::string(trace.names.text(place));
+    }
+    return text;
+  }
+  if (by == HeapBy::kSpan) {
+    std::string text = id_text(group.key, "span");
+    for (std::uint32_t i = 0; group.key != 0 && i < trace.spans.size(); ++i) {
+      if (trace.spans.id[i] == group.key) {
+        text += " " + std::string(trace.names.text(trace.spans.name[i]));
+        break;
+      }
+    }
+    return text;
+  }
+  if (by == HeapBy::kLabel) {
+    const auto name = static_cast<NameId>(group.key >> 32);
+    if (name == kNoName) {
+      return "(no label)";
+    }
+    return std::string(trace.names.text(name)) + "=" +
+           std::string(trace.names.text(static_cast<NameId>(group.key)));
+  }
+  return "thread " + std::to_string(group.key);
+}
+
+std::string name_at(const Trace& trace, const HeapReport& report, std::size_t i,
+                    const std::vector<std::string>& site_names) {
+  return report.by == HeapBy::kSite && i < site_names.size()
+             ? site_names[i]
+             : group_name(trace, report.by, report.groups[i]);
+}
+
+void append_summary(std::string& out, const HeapReport& report, HeapOrder order) {
+  const HeapGroup& total = report.total;
+  out += "allocated: " + bytes_text(total.allocated.bytes) + error_text(total.allocated) + " in " +
+         count_text(total.allocated.count) + " allocations (" +
+         counted(total.allocated.samples, "sample") + ")\n";
+  if (!report.is_live_known) {
+    out += "live: unknown, frees weren't recorded (tracks_live, DIAL9_MEMORY_TRACK_LIVESET)\n";
+  } else {
+    out += "live at the end: " + bytes_text(total.live.bytes) + error_text(total.live) + " in " +
+           count_text(total.live.count) + " allocations (" + counted(total.live.samples, "sample") +
+           ")" + (report.is_live_uncertain ? ", uncertain\n" : "\n");
+    if (order == HeapOrder::kGrowth) {
+      out += "growth: " + bytes_text(total.growth_bytes()) + " ± " +
+             bytes_text(std::sqrt(total.growth_variance)) + "\n";
+    }
+  }
+  for (const std::string& note : report.notes) {
+    out += "note: " + to_printable(note) + "\n";
+  }
+}
+
+void append_row(std::string& out, const HeapReport& report, const HeapGroup& group, HeapOrder order,
+                const std::string& name) {
+  const bool is_known = report.is_live_known;
+  out += cell(bytes_text(group.allocated.bytes)) + cell(count_text(group.allocated.count));
+  out += cell(is_known ? bytes_text(group.live.bytes) : "-") +
+         cell(is_known ? count_text(group.live.count) : "-");
+  if (order == HeapOrder::kGrowth) {
+    out +=
+        cell(bytes_text(group.growth_bytes())) + cell(bytes_text(std::sqrt(group.growth_variance)));
+  } else {
+    const auto age = group.median_age_ns();
+    out += cell(age && is_known ? human_duration(*age) : "-");
+  }
+  out += "  " + to_printable(name);
+  if (order == HeapOrder::kGrowth && group.is_leak_candidate()) {
+    out += "  <- leak candidate";
+  }
+  out += "\n";
+}
+
+void append_figure(std::string& out, const char* name, const HeapFigure& figure, bool is_known) {
+  out += std::string(", \"") + name + "\": ";
+  if (!is_known) {
+    out += "null";
+    return;
+  }
+  out += "{\"bytes\": ";
+  append_json_number(out, figure.bytes);
+  out += ", \"count\": ";
+  append_json_number(out, figure.count);
+  out += ", \"bytes_error\": ";
+  append_json_number(out, figure.bytes_error());
+  out += ", \"samples\": ";
+  append_json_number(out, figure.samples);
+  out += "}";
+}
+
+void append_group(std::string& out, const HeapReport& report, const HeapGroup& group) {
+  append_figure(out, "allocated", group.allocated, true);
+  append_figure(out, "live", group.live, report.is_live_known);
+  append_figure(out, "live_before", group.live_before, report.is_live_known);
+  out += ", \"growth_bytes\": ";
+  if (report.is_live_known) {
+    append_json_number(out, group.growth_bytes());
+  } else {
+    out += "null";
+  }
+  out += ", \"growth_error\": ";
+  append_json_number(out, std::sqrt(group.growth_variance));
+  out += ", \"leak_candidate\": ";
+  out += group.is_leak_candidate() ? "true" : "false";
+  out += ", \"median_age_ns\": ";
+  if (const auto age = group.median_age_ns()) {
+    append_json_number(out, *age);
+  } else {
+    out += "null";
+  }
+  out += ", \"untracked\": ";
+  append_json_number(out, group.untracked);
+}
+
+}  // namespace
+
+std::string heap_text(const Trace& trace, HeapReport report, HeapOrder order, std::size_t limit,
+                      const std::vector<std::string>& site_names) {
+  std::string out;
+  append_summary(out, report, order);
+  std::vector<std::size_t> rows(report.groups.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+    return order_value(report.groups[a], order) > order_value(report.groups[b], order);
+  });
+  out += "\n" + cell("allocated") + cell("count") + cell("live") + cell("count");
+  out += order == HeapOrder::kGrowth ? cell("growth") + cell("error") : cell("median age");
+  out += std::string("  ") + noun(report.by) + "\n";
+  for (std::size_t i = 0; i < rows.size() && i < limit; ++i) {
+    append_row(out, report, report.groups[rows[i]], order,
+               name_at(trace, report, rows[i], site_names));
+  }
+  if (rows.size() > limit) {
+    out += "and " + counted(rows.size() - limit, noun(report.by)) + " with less (--limit)\n";
+  }
+  return out;
+}
+
+std::string heap_json(const Trace& trace, const HeapReport& report,
+                      const std::vector<std::string>& site_names) {
+  std::string out = "{\"by\": ";
+  append_json_string(out, noun(report.by));
+  out += ", \"live_known\": ";
+  out += report.is_live_known ? "true" : "false";
+  out += ", \"live_uncertain\": ";
+  out += report.is_live_uncertain ? "true" : "false";
+  out += ", \"notes\": [";
+  for (std::size_t i = 0; i < report.notes.size(); ++i) {
+    out += i == 0 ? "" : ", ";
+    append_json_string(out, report.notes[i]);
+  }
+  out += "], \"total\": {\"name\": \"all\"";
+  append_group(out, report, report.total);
+  out += "}, \"groups\": [";
+  for (std::size_t i = 0; i < report.groups.size(); ++i) {
+    out += i == 0 ? "\n{\"name\": " : ",\n{\"name\": ";
+    append_json_string(out, name_at(trace, report, i, site_names));
+    append_group(out, report, report.groups[i]);
+    out += "}";
+  }
+  out += "]}\n";
+  return out;
+}
+
+}  // namespace dial9::analysis

@@ -1,0 +1,169 @@
+// `dial9 heap`, run as a user runs it, on a trace that the sampler's own encoder would write.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "analysis/testing/trace_builder.h"
+#include "cli/exit_code.h"
+
+namespace dial9::cli {
+namespace {
+
+using analysis::testing::TraceBuilder;
+using format::FieldType;
+using nlohmann::json;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+struct Ran {
+  int exit_code = -1;
+  std::string out;
+  std::string err;
+};
+
+class HeapVerb : public ::testing::Test {
+ protected:
+  HeapVerb() {
+    std::string pattern = ::testing::TempDir() + "dial9-heap-verb-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~HeapVerb() override { std::filesystem::remove_all(directory_); }
+
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+
+  Ran heap(const std::string& arguments) const {
+    const std::string line =
+        "'" DIAL9_CLI "' heap " + arguments + " > '" + path("out") + "' 2> '" + path("err") + "'";
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
+  }
+
+  // From 1 s on: 10 leaks of 100 bytes at 0x1EAC a second apart, each beside one of 1,000 bytes at
+  // 0x7E39 that is freed at once.
+  std::string write_trace(bool tracks_live = true) {
+    TraceBuilder builder;
+    for (std::uint64_t i = 1; i <= 10; ++i) {
+      alloc(builder, i * kSecond, 100, i * 16, 0x1EAC);
+      alloc(builder, i * kSecond, 1'000, 0x9000, 0x7E39);
+      if (tracks_live) free(builder, i * kSecond + 1'000, 0x9000, i * kSecond);
+    }
+    const std::vector<std::uint8_t> bytes = builder.take();
+    std::ofstream file(path("trace.bin"), std::ios::binary);
+    for (const std::uint8_t byte : bytes) file.put(static_cast<char>(byte));
+    return "'" + path("trace.bin") + "'";
+  }
+
+ private:
+  static void alloc(TraceBuilder& builder, std::uint64_t at_ns, std::uint64_t size,
+                    std::uint64_t addr, std::uint64_t frame) {
+    auto& out = builder.encoder();
+    out.schema(100, "AllocEvent", true,
+               {{"tid", FieldType::kU32},
+                {"size", FieldType::kVarint},
+                {"addr", FieldType::kVarint},
+                {"callchain", FieldType::kPooledStackFrames},
+                {"sample_rate_bytes", FieldType::kVarint}});
+    out.begin(100, at_ns);
+    out.u32(7);
+    out.varint(size);
+    out.varint(addr);
+    out.pooled_stack(std::vector<std::uint64_t>{frame, 0x4001});
+    out.varint(1);
+  }
+  static void free(TraceBuilder& builder, std::uint64_t at_ns, std::uint64_t addr,
+                   std::uint64_t alloc_ns) {
+    auto& out = builder.encoder();
+    out.schema(101, "FreeEvent", true,
+               {{"tid", FieldType::kU32},
+                {"addr", FieldType::kVarint},
+                {"size", FieldType::kVarint},
+                {"alloc_timestamp_ns", FieldType::kVarint}});
+    out.begin(101, at_ns);
+    out.u32(7);
+    out.varint(addr);
+    out.varint(1'000);
+    out.varint(alloc_ns);
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  std::filesystem::path directory_;
+};
+
+TEST_F(HeapVerb, ShowsWhatWasAllocatedAndWhatLivesBySite) {
+  const Ran ran = heap(write_trace());
+  EXPECT_EQ(ran.exit_code, kOk) << ran.err;
+  EXPECT_NE(ran.out.find("allocated: 10.7 KiB in 20 allocations (20 samples)"), std::string::npos)
+      << ran.out;
+  EXPECT_NE(ran.out.find("live at the end: 1000 B in 10 allocations"), std::string::npos)
+      << ran.out;
+  EXPECT_LT(ran.out.find("0x7e39"), ran.out.find("0x1eac"));
+  const Ran live = heap("--live " + write_trace());
+  EXPECT_LT(live.out.find("0x1eac"), live.out.find("0x7e39"));
+}
+
+TEST_F(HeapVerb, MarksWhatGrewBetweenTwoMomentsAndStays) {
+  const Ran ran = heap("--growth 0.5s 8.5s " + write_trace());
+  EXPECT_EQ(ran.exit_code, kOk) << ran.err;
+  EXPECT_NE(ran.out.find("growth: 800 B"), std::string::npos) << ran.out;
+  const std::size_t leak = ran.out.find("0x1eac < 0x4001  <- leak candidate");
+  EXPECT_NE(leak, std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("leak candidate", leak + 30), std::string::npos) << ran.out;
+}
+
+TEST_F(HeapVerb, WritesFoldedStacksAPictureAndJson) {
+  const std::string trace = write_trace();
+  EXPECT_EQ(heap("--format folded " + trace).out, "0x4001;0x7e39 10000\n0x4001;0x1eac 1000\n");
+  EXPECT_EQ(heap("--live --count --format folded " + trace).out, "0x4001;0x1eac 10\n");
+  EXPECT_NE(heap("--format svg " + trace).out.find("<svg"), std::string::npos);
+  const json tree = json::parse(heap("--live --format json " + trace).out);
+  EXPECT_EQ(tree["unit"], "bytes");
+  EXPECT_EQ(tree["total"], 1'000);
+  const json table = json::parse(heap("--json --by thread " + trace).out);
+  EXPECT_EQ(table["by"], "thread");
+  EXPECT_EQ(table["groups"].size(), 1U);
+  EXPECT_EQ(table["groups"][0]["name"], "thread 7");
+  EXPECT_EQ(table["total"]["allocated"]["bytes"], 11'000);
+  EXPECT_EQ(table["total"]["live"]["count"], 10);
+  EXPECT_EQ(table["total"]["median_age_ns"], 1'000);
+}
+
+TEST_F(HeapVerb, SaysHowToGetWhatATraceDoesNotHave) {
+  const Ran unknown = heap("--live " + write_trace(false));
+  EXPECT_EQ(unknown.exit_code, kUnreadable);
+  EXPECT_NE(unknown.err.find("DIAL9_MEMORY_TRACK_LIVESET"), std::string::npos) << unknown.err;
+  EXPECT_EQ(heap(write_trace(false)).exit_code, kOk);
+  TraceBuilder builder;
+  builder.poll(1, 2, 0, 7);
+  const auto bytes = builder.take();
+  std::ofstream file(path("none.bin"), std::ios::binary);
+  for (const std::uint8_t byte : bytes) file.put(static_cast<char>(byte));
+  file.close();
+  const Ran none = heap("'" + path("none.bin") + "'");
+  EXPECT_EQ(none.exit_code, kUnreadable);
+  EXPECT_NE(none.err.find("link dial9::heap"), std::string::npos) << none.err;
+}
+
+TEST_F(HeapVerb, RefusesWhatMakesNoSense) {
+  const std::string trace = write_trace();
+  EXPECT_EQ(heap("--live --allocated " + trace).exit_code, kUsage);
+  EXPECT_EQ(heap("--growth 5s 2s " + trace).exit_code, kUsage);
+  EXPECT_EQ(heap("--growth 5s soon " + trace).exit_code, kUsage);
+  EXPECT_EQ(heap("--live --growth 1s 2s " + trace).exit_code, kUsage);
+  EXPECT_EQ(heap("--task seven " + trace).exit_code, kUsage);
+  EXPECT_EQ(heap("--help").exit_code, kOk);
+}
+
+}  // namespace
+}  // namespace dial9::cli
