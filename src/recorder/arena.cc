@@ -16,8 +16,8 @@
 #include <cstring>
 
 #include "base/os_error.h"
-#include "base/unique_fd.h"
 #include "format/wire.h"
+#include "recorder/guarded_fd.h"
 
 namespace dial9::internal {
 namespace {
@@ -63,10 +63,10 @@ void* map_anonymous(std::uint64_t bytes) {
   return base;
 }
 
-Result<UniqueFd> open_backing(const std::string& path, std::uint64_t bytes) {
-  UniqueFd fd(path.empty()
-                  ? ::memfd_create("dial9-thread-buffers", MFD_CLOEXEC)
-                  : ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+Result<GuardedFd> open_backing(const std::string& path, std::uint64_t bytes) {
+  GuardedFd fd(path.empty() ? ::memfd_create("dial9-thread-buffers", MFD_CLOEXEC)
+                            : ::open(path.c_str(),
+                                     O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   const std::string name = path.empty() ? "a memory file" : path;
   if (!fd) return os_error(errno, "create", name);
   // On a disk every block is reserved now: a store into a hole of a full disk would be a SIGBUS.

@@ -19,14 +19,16 @@ namespace {
 
 class FileBytes : public ArenaBytes {
  public:
-  explicit FileBytes(UniqueFd fd) : fd_(std::move(fd)) {}
+  FileBytes(GuardedFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
   std::uint64_t size() const override {
     struct stat st{};
+    (void)fd_.regain(path_, O_RDONLY);
     return ::fstat(fd_.get(), &st) == 0 ? static_cast<std::uint64_t>(st.st_size) : 0;
   }
   bool read(std::uint64_t offset, std::span<std::uint8_t> to) const override {
     std::size_t done = 0;
     while (done < to.size()) {
+      if (!fd_.regain(path_, O_RDONLY)) return false;
       const ssize_t n =
           ::pread(fd_.get(), to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
       if (n < 0 && errno == EINTR) continue;
@@ -37,7 +39,8 @@ class FileBytes : public ArenaBytes {
   }
 
  private:
-  UniqueFd fd_;
+  mutable GuardedFd fd_;  // a host that closes it changes nothing of what is read
+  const std::string path_;
 };
 
 class ProcessBytes : public ArenaBytes {
@@ -107,11 +110,11 @@ std::unique_ptr<ArenaBytes> bytes_of_mapping(pid_t pid, const Mapping& mapping) 
   for (const std::string& path :
        {proc + "/map_files/" + hex(mapping.begin) + "-" + hex(mapping.end),
         proc + "/root" + mapping.name}) {
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    GuardedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat st{};
     if (fd && ::fstat(fd.get(), &st) == 0 && S_ISREG(st.st_mode) &&
         static_cast<std::uint64_t>(st.st_ino) == mapping.inode) {
-      return std::make_unique<FileBytes>(std::move(fd));
+      return std::make_unique<FileBytes>(std::move(fd), path);
     }
   }
   return std::make_unique<ProcessBytes>(pid, mapping.begin, mapping.end - mapping.begin);
@@ -119,25 +122,25 @@ std::unique_ptr<ArenaBytes> bytes_of_mapping(pid_t pid, const Mapping& mapping) 
 
 }  // namespace
 
-Result<ArenaReader> ArenaReader::open_fd(UniqueFd fd, const std::string& name) {
+Result<ArenaReader> ArenaReader::open_fd(GuardedFd fd, const std::string& name) {
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return os_error(errno, "look at", name);
   if (!S_ISREG(st.st_mode)) {
     return make_error(ErrorCode::kInvalidArgument,
                       "'" + name + "' is no regular file; name a file of thread buffers");
   }
-  return from(std::make_unique<FileBytes>(std::move(fd)));
+  return from(std::make_unique<FileBytes>(std::move(fd), name));
 }
 
 Result<ArenaReader> ArenaReader::open(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  GuardedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return os_error(errno, "open the thread buffers", path);
   return open_fd(std::move(fd), path);
 }
 
 Result<void> ArenaReader::mark_recovered(const std::string& path,
                                          const JournalRecovery& mark) const {
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const GuardedFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) return os_error(errno, "mark as recovered", path);
   // The index first: the state makes it count.
   const std::uint64_t at = journal_offset_ + offsetof(JournalPage, recovery);

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "dial9/internal/clock.h"
 #include "recorder/arena.h"
+#include "recorder/guarded_fd.h"
 
 namespace dial9::internal {
 
@@ -95,7 +95,7 @@ class ArenaReader {
   // A file: by its name in a run directory, /proc/PID/map_files/…, /proc/PID/fd/….
   // Errors: of the system; kCorrupt or kUnsupported with the offset of what is wrong.
   static Result<ArenaReader> open(const std::string& path);
-  static Result<ArenaReader> open_fd(UniqueFd fd, const std::string& name);
+  static Result<ArenaReader> open_fd(GuardedFd fd, const std::string& name);
   // The arena that the process has mapped, wherever it lies: through its mapped files, else through
   // its memory (needs the right to trace it). kNotFound if it has none.
   static Result<ArenaReader> open_process(pid_t pid);

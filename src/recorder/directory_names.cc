@@ -6,43 +6,31 @@
 #include <fcntl.h>
 
 #include <cerrno>
-#include <memory>
+#include <cstddef>
+#include <cstring>
 
 #include "base/os_error.h"
-#include "base/unique_fd.h"
-#include "recorder/fork_fds.h"
+#include "recorder/guarded_fd.h"
 
 namespace dial9::internal {
-namespace {
-
-struct Close {
-  void operator()(DIR* listing) const {
-    set_fork_fd(ForkFd::kDirectory, -1);
-    ::closedir(listing);
-  }
-};
-
-}  // namespace
 
 Result<std::vector<std::string>> names_in(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return os_error(errno, "look into", directory);
-  set_fork_fd(ForkFd::kDirectory, fd);
-  const std::unique_ptr<DIR, Close> listing(::fdopendir(fd));
-  if (listing == nullptr) {
-    const int error = errno;
-    set_fork_fd(ForkFd::kDirectory, -1);
-    const UniqueFd closed(fd);
-    return os_error(error, "look into", directory);
-  }
+  // Not by opendir: its descriptor would be the C library's to close.
+  const GuardedFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return os_error(errno, "look into", directory);
   std::vector<std::string> names;
+  alignas(dirent64) char entries[8192];
   for (;;) {
-    errno = 0;
-    const dirent* const entry = ::readdir(listing.get());
-    if (entry == nullptr && errno != 0) return os_error(errno, "look into", directory);
-    if (entry == nullptr) return names;
-    std::string name(entry->d_name);
-    if (name != "." && name != "..") names.push_back(std::move(name));
+    const ssize_t bytes = ::getdents64(fd.get(), entries, sizeof entries);
+    if (bytes < 0) return os_error(errno, "look into", directory);
+    if (bytes == 0) return names;
+    for (ssize_t at = 0; at < bytes;) {
+      std::uint16_t length = 0;
+      std::memcpy(&length, entries + at + offsetof(dirent64, d_reclen), sizeof length);
+      std::string name(entries + at + offsetof(dirent64, d_name));
+      if (name != "." && name != "..") names.push_back(std::move(name));
+      at += length;
+    }
   }
 }
 

@@ -12,7 +12,6 @@
 
 #include "base/os_error.h"
 #include "recorder/directory_names.h"
-#include "recorder/fork_fds.h"
 
 namespace dial9::internal {
 
@@ -44,8 +43,6 @@ bool DiskStore::make_room(std::uint64_t bytes, const std::string& spared_run) {
   }
   return has_room();
 }
-
-DiskStore::~DiskStore() { set_fork_fd(ForkFd::kSegment, -1); }
 
 // The directory is the truth: others compress, move or remove sealed segments.
 void DiskStore::rescan() {
@@ -89,7 +86,6 @@ std::string DiskStore::active_path() const {
 
 Result<void> DiskStore::open(std::uint64_t index, std::uint64_t reserve_bytes) {
   if (auto there = run_.recreate(); !there) return there;
-  set_fork_fd(ForkFd::kLock, run_.lock_fd());
   rescan();
   while (held_bytes_ + reserve_bytes > options_.budget_bytes && evict_oldest()) {
   }
@@ -99,19 +95,28 @@ Result<void> DiskStore::open(std::uint64_t index, std::uint64_t reserve_bytes) {
   const std::string path = active_path();
   active_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!active_) return os_error(errno, "create the segment", path);
-  set_fork_fd(ForkFd::kSegment, active_.get());
   return {};
+}
+
+int DiskStore::active_fd() {
+  (void)active_.regain(active_path(), O_WRONLY);
+  return active_.get();
 }
 
 Result<void> DiskStore::write_all(std::span<const std::uint8_t> bytes) {
   std::uint64_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t n = ::pwrite(active_.get(), bytes.data() + done, bytes.size() - done,
+    const int fd = active_fd();
+    if (fd < 0) {
+      return make_error(ErrorCode::kNotFound, "the host closed the descriptor of the segment '" +
+                                                  active_path() + "', which was moved or removed");
+    }
+    const ssize_t n = ::pwrite(fd, bytes.data() + done, bytes.size() - done,
                                static_cast<off_t>(active_bytes_ + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       const int error = errno;
-      if (::ftruncate(active_.get(), static_cast<off_t>(active_bytes_)) != 0) {
+      if (::ftruncate(active_fd(), static_cast<off_t>(active_bytes_)) != 0) {
         return os_error(error, "write (and then cut back) the segment", active_path());
       }
       return os_error(error, "write the segment", active_path());
@@ -123,6 +128,7 @@ Result<void> DiskStore::write_all(std::span<const std::uint8_t> bytes) {
 }
 
 Result<void> DiskStore::append(std::span<const std::uint8_t> bytes) {
+  (void)run_.keep_lock();
   auto written = write_all(bytes);
   // A full disk: the oldest goes for the newest, as in the budget; nobody else's file is touched.
   while (!written && written.error().code == ErrorCode::kNoSpace && evict_oldest()) {
@@ -136,7 +142,6 @@ Result<void> DiskStore::seal() {
   const std::string to = from.substr(0, from.size() - sizeof(".active") + 1);
   const int rc = ::rename(from.c_str(), to.c_str());
   const int error = errno;
-  set_fork_fd(ForkFd::kSegment, -1);
   active_.reset();
   held_bytes_ += active_bytes_;
   sealed_.insert_or_assign(active_index_, Sealed{rc == 0 ? to : from, active_bytes_});
@@ -147,15 +152,15 @@ Result<void> DiskStore::seal() {
 
 void DiskStore::abandon() {
   if (!active_) return;
-  set_fork_fd(ForkFd::kSegment, -1);
   if (active_bytes_ == 0) ::unlink(active_path().c_str());
   active_.reset();
   active_bytes_ = 0;
 }
 
 bool DiskStore::is_active_intact() {
+  (void)run_.keep_lock();
   struct stat st{};
-  return !active_ || (::fstat(active_.get(), &st) == 0 && st.st_nlink > 0);
+  return !active_ || (::fstat(active_fd(), &st) == 0 && st.st_nlink > 0);
 }
 
 }  // namespace dial9::internal

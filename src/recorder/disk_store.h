@@ -8,7 +8,7 @@
 #include <deque>
 #include <map>
 
-#include "base/unique_fd.h"
+#include "recorder/guarded_fd.h"
 #include "recorder/run_directory.h"
 #include "recorder/segment_store.h"
 
@@ -24,7 +24,6 @@ class DiskStore : public SegmentStore {
  public:
   // `run` outlives the store. Looks for dead runs' files once, here.
   DiskStore(RunDirectory& run, const DiskStoreOptions& options);
-  ~DiskStore() override;
 
   Result<void> open(std::uint64_t index, std::uint64_t reserve_bytes) override;
   Result<void> append(std::span<const std::uint8_t> bytes) override;
@@ -49,6 +48,8 @@ class DiskStore : public SegmentStore {
   void rescan();
   bool evict_oldest();
   std::string active_path() const;
+  // Of the active segment; opened again if the host closed it. -1: it is gone.
+  int active_fd();
   Result<void> write_all(std::span<const std::uint8_t> bytes);
 
   RunDirectory& run_;
@@ -56,7 +57,7 @@ class DiskStore : public SegmentStore {
   std::deque<LeftFile> left_;               // of dead runs, oldest first
   std::map<std::uint64_t, Sealed> sealed_;  // of this run, by index
   std::uint64_t held_bytes_ = 0;            // left_, sealed_ and the fixed part
-  UniqueFd active_;
+  GuardedFd active_;
   std::uint64_t reserved_bytes_ = 0;  // for the active segment
   std::uint64_t active_index_ = 0;
   std::uint64_t active_bytes_ = 0;

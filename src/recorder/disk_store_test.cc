@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/unique_fd.h"
 #include "dial9/event.h"
 #include "recorder/memory_store.h"
 #include "recorder/test_support.h"

@@ -18,10 +18,9 @@
 #include "base/os_error.h"
 #include "base/signal_shield.h"
 #include "base/stderr_line.h"
-#include "base/unique_fd.h"
 #include "dial9/internal/span_core.h"
 #include "recorder/disk_store.h"
-#include "recorder/fork_fds.h"
+#include "recorder/guarded_fd.h"
 #include "recorder/heartbeat.h"
 #include "recorder/memory_store.h"
 #include "recorder/process_registry.h"
@@ -142,11 +141,18 @@ std::shared_ptr<RecorderCore> RecorderCore::start(const RecorderOptions& options
   if (!*status) {
     __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_SEQ_CST);
     release_process(core.get());
-    if (core->run_) core->run_->remove_if_empty();
+    if (core->run_) core->remove_run();
     return nullptr;
   }
   if (!options.starts_disabled) core->enable();
   return core;
+}
+
+// Of the directory what no reader needs.
+void RecorderCore::remove_run() {
+  ::unlink((run_->path() + "/" + kArenaName).c_str());
+  run_->remove_if_empty();
+  run_.reset();
 }
 
 Status RecorderCore::make_arena() {
@@ -197,7 +203,6 @@ Status RecorderCore::prepare() {
     auto run = RunDirectory::create(options_.directory, boot_id_);
     if (!run) return Status::failure(run.error().message);
     run_.emplace(std::move(*run));
-    set_fork_fd(ForkFd::kLock, run_->lock_fd());
   }
   if (Status made = make_arena(); !made) return made;
   make_clock();
@@ -446,13 +451,10 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
   } else {
     if (!is_complete) result.unfinished = "the last segment isn't sealed: " + counts.failure;
     if (thread_.joinable()) thread_.join();
-    set_fork_fd(ForkFd::kLock, -1);
     if (run_) {
-      ::unlink((run_->path() + "/" + kArenaName).c_str());
       if (siblings_ != nullptr) siblings_->leave();
       store_.reset();
-      run_->remove_if_empty();
-      run_.reset();
+      remove_run();
     }
     retire_arena(std::move(arena_));
   }
@@ -532,7 +534,7 @@ Status RecorderCore::dump(const std::string& path) const {
   if (segments.empty()) return Status::failure("nothing is sealed yet; call rotate() first");
   const SignalShield shield;
   const std::string partial = path + ".partial";
-  const UniqueFd fd(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const GuardedFd fd(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) return Status::failure(os_error(errno, "create", partial).error().message);
   for (const SegmentBytes& segment : segments) {
     std::size_t done = 0;

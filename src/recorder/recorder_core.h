@@ -62,6 +62,7 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   Status start_thread();
   void run();
   void finish();
+  void remove_run();
   Metadata metadata() const;
   std::uint64_t metadata_version() const;
   void message(const std::string& text) const;

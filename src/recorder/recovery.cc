@@ -5,6 +5,7 @@
 #include "recorder/recovery.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@
 
 #include "base/os_error.h"
 #include "recorder/directory_names.h"
-#include "recorder/fork_fds.h"
+#include "recorder/guarded_fd.h"
 #include "recorder/recovered_stream.h"
 #include "recorder/recovery_files.h"
 #include "recorder/run_directory.h"
@@ -36,11 +37,6 @@ class RunRecovery::Impl {
  public:
   Impl(RecoveryOptions options, RunReport* report)
       : options_(std::move(options)), report_(*report) {}
-  ~Impl() {
-    set_fork_fd(ForkFd::kRecoveryLock, -1);
-    set_fork_fd(ForkFd::kRecoveryArena, -1);
-    set_fork_fd(ForkFd::kRecoveryFile, -1);
-  }
   bool step();
 
  private:
@@ -53,6 +49,7 @@ class RunRecovery::Impl {
   Phase resume_publishing(std::uint64_t index);
   Phase finish();
   Phase fail(Error error);
+  bool holds_lock();
   void note(const Error& error);
   void open_arena();
   bool open_leftover(std::uint64_t index);
@@ -64,14 +61,14 @@ class RunRecovery::Impl {
   const RecoveryOptions options_;
   RunReport& report_;
   Phase phase_ = Phase::kStart;
-  UniqueFd lock_;
+  GuardedFd lock_;
   std::optional<ArenaReader> arena_;
   bool has_unread_arena_ = false;         // there is one, and it stays
   bool has_unsealed_ = false;             // a leftover stays, and needs the journal another time
   std::vector<std::uint64_t> leftovers_;  // `.active` segments, newest first
   std::uint64_t newest_index_ = 0;        // + 1; 0: no segment was ever begun
   // The leftover that is being read.
-  UniqueFd leftover_;
+  GuardedFd leftover_;
   std::uint64_t leftover_size_ = 0;
   std::uint64_t leftover_limit_ = 0;  // what its journal calls whole
   std::uint64_t read_bytes_ = 0;
@@ -92,7 +89,6 @@ void RunRecovery::Impl::note(const Error& error) {
 
 RunRecovery::Impl::Phase RunRecovery::Impl::fail(Error error) {
   note(error);
-  set_fork_fd(ForkFd::kRecoveryFile, -1);
   output_.discard();
   report_.state = RunState::kNotFinished;
   report_.segment.clear();
@@ -100,7 +96,17 @@ RunRecovery::Impl::Phase RunRecovery::Impl::fail(Error error) {
   return Phase::kDone;
 }
 
+// The host of a recorder that recovers others' runs may have closed the lock's descriptor.
+bool RunRecovery::Impl::holds_lock() {
+  return lock_.regain(in_run(kLockName), O_RDWR) && ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
 bool RunRecovery::Impl::step() {
+  if (lock_ && !holds_lock()) {
+    phase_ = fail(Error{ErrorCode::kAlreadyExists,
+                        "the lock of '" + report_.path + "' was closed, and is gone or taken",
+                        kNoOffset});
+  }
   switch (phase_) {
     case Phase::kStart:
       phase_ = start();
@@ -122,9 +128,7 @@ bool RunRecovery::Impl::step() {
   }
   if (phase_ == Phase::kDone) {
     close_leftover();
-    set_fork_fd(ForkFd::kRecoveryArena, -1);
     arena_.reset();
-    set_fork_fd(ForkFd::kRecoveryLock, -1);
     lock_.reset();
   }
   return phase_ != Phase::kDone;
@@ -132,14 +136,12 @@ bool RunRecovery::Impl::step() {
 
 void RunRecovery::Impl::open_arena() {
   const std::string path = in_run(kArenaName);
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  GuardedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd && errno == ENOENT) return;
-  const int arena_fd = fd.get();
   auto opened = fd ? ArenaReader::open_fd(std::move(fd), path)
                    : Result<ArenaReader>(os_error(errno, "open the thread buffers", path));
   if (opened) {
     arena_.emplace(std::move(*opened));
-    set_fork_fd(ForkFd::kRecoveryArena, arena_fd);
     report_.pid = arena_->identity().pid;
     return;
   }
@@ -159,7 +161,6 @@ RunRecovery::Impl::Phase RunRecovery::Impl::start() {
   }
   if (!lock) return fail(lock.error());
   lock_ = std::move(*lock);
-  set_fork_fd(ForkFd::kRecoveryLock, lock_.get());
   open_arena();
   for (const std::string& name : names_in(report_.path).value_or(std::vector<std::string>())) {
     std::uint64_t index = 0;
@@ -205,7 +206,6 @@ bool RunRecovery::Impl::open_leftover(std::uint64_t index) {
     note(Error{ErrorCode::kInvalidArgument, "'" + path + "' is no regular file", kNoOffset});
     return false;
   }
-  set_fork_fd(ForkFd::kRecoveryFile, leftover_.get());
   leftover_size_ = static_cast<std::uint64_t>(st.st_size);
   leftover_limit_ = leftover_size_;
   read_bytes_ = 0;
@@ -219,7 +219,6 @@ bool RunRecovery::Impl::open_leftover(std::uint64_t index) {
 }
 
 void RunRecovery::Impl::close_leftover() {
-  set_fork_fd(ForkFd::kRecoveryFile, -1);
   leftover_.reset();
   decoder_.reset();
 }
@@ -234,6 +233,7 @@ RunRecovery::Impl::Phase RunRecovery::Impl::seal() {
     leftovers_.pop_back();
     return Phase::kSeal;
   }
+  (void)leftover_.regain(in_run(segment_name(index) + ".active"), O_RDWR);
   const bool is_trusted = !options_.verifies_segments && decoder_->stats().streams == 0 &&
                           read_bytes_ == leftover_limit_;
   bool is_read = read_bytes_ >= leftover_limit_;
@@ -303,7 +303,6 @@ RunRecovery::Impl::Phase RunRecovery::Impl::plan() {
                       kNoOffset});
   }
   if (auto made = output_.create(temporary()); !made) return fail(made.error());
-  set_fork_fd(ForkFd::kRecoveryFile, output_.fd());
   if (auto written = output_.write(recovered_head(head_)); !written) return fail(written.error());
   return Phase::kWrite;
 }
@@ -328,7 +327,6 @@ RunRecovery::Impl::Phase RunRecovery::Impl::publish() {
   if (head_.damaged_events != 0) {
     if (auto written = output_.write(damage_report(head_)); !written) return fail(written.error());
   }
-  set_fork_fd(ForkFd::kRecoveryFile, -1);
   if (auto synced = output_.close(options_.syncs); !synced) return fail(synced.error());
   const std::string arena_path = in_run(kArenaName);
   const JournalRecovery mark{kRecoveredWaits, index_};
@@ -350,7 +348,6 @@ RunRecovery::Impl::Phase RunRecovery::Impl::publish() {
 }
 
 RunRecovery::Impl::Phase RunRecovery::Impl::finish() {
-  set_fork_fd(ForkFd::kRecoveryFile, -1);
   if (report_.segment.empty()) output_.discard();
   if (::unlink(in_run(kArenaName).c_str()) != 0) {
     note(os_error(errno, "remove", in_run(kArenaName)).error());

@@ -56,7 +56,9 @@ Result<void> OutputFile::create(const std::string& path) {
 Result<void> OutputFile::write(std::span<const std::uint8_t> bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t n = ::write(fd_.get(), bytes.data() + done, bytes.size() - done);
+    if (!fd_.regain(path_, O_WRONLY)) return os_error(ENOENT, "write", path_, "recover again");
+    const ssize_t n = ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
+                               static_cast<off_t>(bytes_ + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return os_error(errno, "write", path_, "make room and recover again");
     done += static_cast<std::size_t>(n);
@@ -66,6 +68,7 @@ Result<void> OutputFile::write(std::span<const std::uint8_t> bytes) {
 }
 
 Result<void> OutputFile::close(bool syncs) {
+  if (syncs && !fd_.regain(path_, O_WRONLY)) return os_error(ENOENT, "write", path_);
   if (syncs && ::fsync(fd_.get()) != 0) return os_error(errno, "write to the disk", path_);
   fd_.reset();
   return {};

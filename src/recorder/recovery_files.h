@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "base/unique_fd.h"
+#include "recorder/guarded_fd.h"
 
 namespace dial9::internal {
 
@@ -32,12 +32,11 @@ class OutputFile {
   void discard();
 
   const std::string& path() const { return path_; }
-  int fd() const { return fd_.get(); }
   std::uint64_t bytes() const { return bytes_; }
 
  private:
   std::string path_;
-  UniqueFd fd_;
+  GuardedFd fd_;
   std::uint64_t bytes_ = 0;
 };
 

@@ -16,7 +16,6 @@
 
 #include "base/os_error.h"
 #include "recorder/directory_names.h"
-#include "recorder/fork_fds.h"
 
 namespace dial9::internal {
 namespace {
@@ -39,7 +38,7 @@ bool is_digits(const std::string& s) {
 // just being made has a process).
 bool is_dead_run(const std::string& path, const std::string& boot_id) {
   const std::string lock_path = path + "/" + kLockName;
-  const UniqueFd fd(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  const GuardedFd fd(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (fd) return ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
   if (errno != ENOENT) return false;
   const long pid = std::strtol(boot_id.c_str() + 5, nullptr, 10);
@@ -117,7 +116,7 @@ Result<void> RunDirectory::make_and_lock() {
                     "give a directory that this process may write to");
   }
   const std::string lock_path = path_ + "/" + kLockName;
-  UniqueFd fd(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  GuardedFd fd(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!fd) return os_error(errno, "open the lock", lock_path);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return os_error(errno, "lock", lock_path);
@@ -131,16 +130,21 @@ Result<void> RunDirectory::make_and_lock() {
     // The text only helps whoever is refused; the lock itself holds.
     errno = 0;
   }
-  if (lock_) set_fork_fd(ForkFd::kLock, -1);  // of the directory that was removed
   lock_ = std::move(fd);
   return {};
+}
+
+bool RunDirectory::keep_lock() {
+  if (!lock_.regain(path_ + "/" + kLockName, O_RDWR)) return false;
+  // Held already, this is one cheap call; else whoever took the run for dead meanwhile may have it.
+  return ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
 Result<void> RunDirectory::recreate() {
   struct stat there{};
   struct stat held{};
   const std::string lock_path = path_ + "/" + kLockName;
-  if (::stat(lock_path.c_str(), &there) == 0 && ::fstat(lock_.get(), &held) == 0 &&
+  if (keep_lock() && ::stat(lock_path.c_str(), &there) == 0 && ::fstat(lock_.get(), &held) == 0 &&
       there.st_ino == held.st_ino && there.st_dev == held.st_dev) {
     return {};
   }
@@ -149,7 +153,7 @@ Result<void> RunDirectory::recreate() {
 
 void RunDirectory::remove_if_empty() { remove_run_if_empty(path_); }
 
-Result<UniqueFd> lock_dead_run(const std::string& path) {
+Result<GuardedFd> lock_dead_run(const std::string& path) {
   const std::string boot_id = fs::path(path).filename().string();
   const std::string lock_path = path + "/" + kLockName;
   struct stat there{};
@@ -158,7 +162,7 @@ Result<UniqueFd> lock_dead_run(const std::string& path) {
     return make_error(ErrorCode::kAlreadyExists,
                       "'" + path + "' has no lock, and a process has the id in its name");
   }
-  UniqueFd fd(
+  GuardedFd fd(
       ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
   if (!fd) return os_error(errno, "open the lock", lock_path);
   // Others that look whether the run is dead hold the lock for a moment.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/unique_fd.h"
+#include "recorder/guarded_fd.h"
 
 namespace dial9::internal {
 
@@ -33,8 +33,9 @@ class RunDirectory {
   const std::string& root() const { return root_; }
   const std::string& path() const { return path_; }
   const std::string& boot_id() const { return boot_id_; }
-  int lock_fd() const { return lock_.get(); }
 
+  // After the host closed the lock's descriptor: opens and takes it again. False: it can't now.
+  bool keep_lock();
   // After someone removed it: makes it and its lock again.
   Result<void> recreate();
   // Removes lock and directory if no segment is in it. At the end of a run.
@@ -47,12 +48,12 @@ class RunDirectory {
   std::string root_;
   std::string boot_id_;
   std::string path_;
-  UniqueFd lock_;
+  GuardedFd lock_;
 };
 
 // Takes over the lock of the dead run at `path`. kAlreadyExists, naming the holder, if its process
 // lives, or another one recovers it.
-Result<UniqueFd> lock_dead_run(const std::string& path);
+Result<GuardedFd> lock_dead_run(const std::string& path);
 
 // A file that a dead run left behind.
 struct LeftFile {

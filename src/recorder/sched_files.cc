@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "dial9/runtime.h"
+#include "recorder/fork_fds.h"
 
 namespace dial9::internal {
 namespace {
@@ -20,6 +21,7 @@ struct Slot {
   std::atomic<std::uint32_t> is_locked{0};
   std::atomic<std::uint32_t> tid{0};  // 0: free
   std::atomic<int> fd{-1};
+  FileIdentity file;  // the host may close what it didn't open, and open its own there
 };
 
 constinit Slot g_slots[runtime::kMaxSchedFiles];
@@ -69,7 +71,7 @@ bool read_file(int fd, SchedReading* reading) noexcept {
 void close_slot(Slot& slot) noexcept {
   const int fd = slot.fd.exchange(-1, std::memory_order_relaxed);
   slot.tid.store(0, std::memory_order_relaxed);
-  if (fd >= 0) close_file(fd);
+  if (fd >= 0 && leads_to(fd, slot.file)) close_file(fd);
 }
 
 // Takes a free slot for the thread, locked; null: all are taken.
@@ -80,6 +82,7 @@ Slot* claim(SchedFileRef& file, std::uint32_t tid) noexcept {
     if (slot.tid.load(std::memory_order_relaxed) == 0) {
       const int fd = open_file(tid);
       if (fd >= 0) {
+        slot.file = identity_of(fd);
         slot.fd.store(fd, std::memory_order_relaxed);
         slot.tid.store(tid, std::memory_order_relaxed);
         file.slot_plus_one.store(i + 1, std::memory_order_relaxed);
@@ -110,6 +113,10 @@ bool read_kept(SchedFileRef& file, std::uint32_t tid, SchedReading* reading,
     return false;
   }
   if (slot != nullptr && slot->tid.load(std::memory_order_relaxed) != tid) {  // closed meanwhile
+    unlock(*slot);
+    slot = nullptr;
+  } else if (slot != nullptr && !leads_to(slot->fd.load(std::memory_order_relaxed), slot->file)) {
+    close_slot(*slot);  // by the host: it is opened again
     unlock(*slot);
     slot = nullptr;
   }

@@ -1,0 +1,47 @@
+// See guarded_fd.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/guarded_fd.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace dial9::internal {
+
+GuardedFd& GuardedFd::operator=(GuardedFd&& other) noexcept {
+  if (this == &other) return *this;
+  reset();
+  fd_ = std::exchange(other.fd_, -1);
+  slot_ = std::exchange(other.slot_, -1);
+  file_ = std::exchange(other.file_, {});
+  return *this;
+}
+
+// The new one has the old one's number where the host closed that.
+void GuardedFd::reset(int fd) noexcept {
+  const int saved_errno = errno;
+  if (fd_ >= 0) {
+    forget_fork_fd(slot_, fd_);  // before the number can be anyone's
+    if (fd != fd_ && leads_to(fd_, file_)) ::close(fd_);
+  }
+  fd_ = fd;
+  file_ = identity_of(fd);
+  slot_ = fd >= 0 ? note_fork_fd(fd, file_) : -1;
+  errno = saved_errno;
+}
+
+bool GuardedFd::regain(const std::string& path, int flags) noexcept {
+  if (fd_ < 0) return false;
+  if (leads_to(fd_, file_)) return true;
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  if (!leads_to(fd, file_)) {
+    ::close(fd);
+    return false;
+  }
+  reset(fd);
+  return true;
+}
+
+}  // namespace dial9::internal
