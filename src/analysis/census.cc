@@ -147,6 +147,8 @@ void Census::on_metadata(const format::Event& event, const Plan& plan) {
     std::string key(cursor.key().text());
     if (key == "boot_id") {
       run_ = std::string(cursor.value().text());
+    } else if (key == "segment.index") {
+      gaps_.add(run_, cursor.value().text(), event.timestamp_ns);
     }
     if (metadata_.size() < kMaxKept || metadata_.contains(key)) {
       metadata_[std::move(key)] = std::string(cursor.value().text());
@@ -206,9 +208,28 @@ void Census::on_loss(const format::Event& event, const Plan& plan) {
     cause = "(other causes)";
   }
   Loss& loss = loss_[cause];
-  loss.count = sum_of(loss.count, number(event, plan.fields[1], 0));
+  const std::uint64_t count = number(event, plan.fields[1], 0);
+  loss.count = sum_of(loss.count, count);
+  loss.unknown += count == 0 ? 1U : 0U;
   loss.first_ns = std::min(loss.first_ns, number(event, plan.fields[2], event.timestamp_ns));
   loss.last_ns = std::max(loss.last_ns, number(event, plan.fields[3], event.timestamp_ns));
+}
+
+std::map<std::string, Census::Loss> Census::loss() const {
+  std::map<std::string, Loss> out = loss_;
+  for (const SegmentGaps::Gap& gap : gaps_.gaps()) {
+    Loss& loss = out[std::string(kMissingSegments)];
+    ++loss.unknown;
+    loss.first_ns = std::min(loss.first_ns, gap.begin_ns);
+    loss.last_ns = std::max(loss.last_ns, gap.end_ns);
+  }
+  return out;
+}
+
+bool Census::has_unknown_loss() const {
+  return !gaps_.gaps().empty() || std::any_of(loss_.begin(), loss_.end(), [](const auto& entry) {
+    return entry.second.unknown != 0;
+  });
 }
 
 std::uint64_t Census::lost_events() const {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/segment_gaps.h"
 #include "analysis/trace.h"
 #include "format/decoder.h"
 
@@ -27,6 +28,7 @@ class Census {
  public:
   struct Loss {
     std::uint64_t count = 0;
+    std::uint64_t unknown = 0;  // records of loss that don't know how many
     std::uint64_t first_ns = ~std::uint64_t{0};
     std::uint64_t last_ns = 0;
   };
@@ -60,12 +62,15 @@ class Census {
   std::uint64_t begin_ns() const { return begin_ns_; }  // 0: no record bears a time
   std::uint64_t end_ns() const { return end_ns_; }
   const std::map<std::string, std::uint64_t>& by_type() const { return by_type_; }
-  const std::map<std::string, Loss>& loss() const { return loss_; }
+  // By cause; with the segments that are missing.
+  std::map<std::string, Loss> loss() const;
   const std::map<std::string, Shed>& shed() const { return shed_; }  // by class
   const Bill& bill() const { return bill_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }  // last wins
   const std::vector<Anchor>& anchors() const { return anchors_; }
+  // Those that were counted; more are lost where has_unknown_loss().
   std::uint64_t lost_events() const;
+  bool has_unknown_loss() const;
   // Wall time by the nearest anchor; nullopt without one.
   std::optional<std::uint64_t> realtime_ns(std::uint64_t at_ns) const;
 
@@ -96,6 +101,7 @@ class Census {
   std::map<std::string, Loss> loss_;
   std::map<std::string, Shed> shed_;
   Bill bill_;
+  SegmentGaps gaps_;
   std::string run_;  // the boot id that the metadata before told
   // Of each class of each run: the last record of rates.
   std::map<std::pair<std::string, std::string>, std::uint64_t> last_shed_ns_;

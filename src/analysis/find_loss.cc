@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "analysis/finders.h"
 #include "analysis/human.h"
 #include "analysis/report.h"
+#include "analysis/segment_gaps.h"
 
 namespace dial9::analysis {
 namespace {
@@ -26,51 +28,73 @@ constexpr double kWarningShare = 0.001;
 constexpr double kCriticalShare = 0.10;
 
 struct Cause {
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;  // 0: not known
   std::uint64_t first_ns = ~std::uint64_t{0};
   std::uint64_t last_ns = 0;
   std::uint64_t records = 0;
 };
 
+std::string stretches_text(const Trace& trace, const Cause& cause) {
+  return "in " + human_count(cause.records) +
+         (cause.records == 1 ? " stretch from " : " stretches from ") +
+         moment_text(trace, cause.first_ns) + " to " + moment_text(trace, cause.last_ns) + " (" +
+         human_duration(cause.last_ns - cause.first_ns) +
+         "); delays and span times that cross one are not judged";
+}
+
+Finding unknown_loss(const Trace& trace, const std::string& name, const Cause& cause) {
+  Finding finding;
+  finding.kind = FindingKind::kLoss;
+  finding.severity = Severity::kWarning;
+  finding.count = cause.records;
+  finding.where = name;
+  finding.at_ns = cause.first_ns;
+  finding.end_ns = cause.last_ns;
+  finding.message = "an unknown number of events is missing (" + name + ")";
+  finding.evidence.push_back(stretches_text(trace, cause));
+  finding.next = name == kMissingSegments
+                     ? "give all segments of the run; counts and times of what is here lack theirs"
+                     : "what `dial9 recover` said; counts of what is here are lower bounds";
+  finding.score = static_cast<double>(cause.records);
+  return finding;
+}
+
+Finding counted_loss(const Trace& trace, const std::string& name, const Cause& cause) {
+  Finding finding;
+  finding.kind = FindingKind::kLoss;
+  finding.count = cause.count;
+  finding.where = name;
+  finding.at_ns = cause.first_ns;
+  finding.end_ns = cause.last_ns;
+  const double share =
+      static_cast<double>(cause.count) / static_cast<double>(trace.events + cause.count);
+  if (share >= kWarningShare) {
+    finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
+  }
+  finding.message = counted(cause.count, "event", "was", "were") + " dropped (" + finding.where +
+                    "), " + human_share(share) + " of all";
+  finding.evidence.push_back(stretches_text(trace, cause));
+  finding.next = "larger thread buffers or budget, or fewer events of the noisiest type";
+  finding.score = static_cast<double>(cause.count);
+  return finding;
+}
+
 }  // namespace
 
 void find_loss(const FindContext& context, Findings& out) {
   const Trace& trace = context.trace;
-  std::map<NameId, Cause> causes;
+  std::map<std::pair<NameId, bool>, Cause> causes;  // with whether their count isn't known
   for (const LossRecord& record : trace.loss) {
-    Cause& cause = causes[record.cause];
+    Cause& cause = causes[{record.cause, record.count == 0}];
     cause.count += record.count;
     cause.first_ns = std::min(cause.first_ns, record.first_ns);
     cause.last_ns = std::max(cause.last_ns, record.last_ns);
     ++cause.records;
   }
-  for (const auto& [name, cause] : causes) {
-    if (cause.count == 0) {
-      continue;
-    }
-    Finding finding;
-    finding.kind = FindingKind::kLoss;
-    finding.count = cause.count;
-    finding.where = std::string(trace.names.text(name));
-    finding.at_ns = cause.first_ns;
-    finding.end_ns = cause.last_ns;
-    const double share =
-        static_cast<double>(cause.count) / static_cast<double>(trace.events + cause.count);
-    if (share >= kWarningShare) {
-      finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
-    }
-    finding.message = counted(cause.count, "event", "was", "were") + " dropped (" + finding.where +
-                      "), " + human_share(share) + " of all";
-    const std::string first = moment_text(trace, cause.first_ns);
-    const std::string last = moment_text(trace, cause.last_ns);
-    finding.evidence.push_back("in " + human_count(cause.records) +
-                               (cause.records == 1 ? " stretch from " : " stretches from ") +
-                               first + " to " + last + " (" +
-                               human_duration(cause.last_ns - cause.first_ns) +
-                               "); delays and span times that cross one are not judged");
-    finding.next = "larger thread buffers or budget, or fewer events of the noisiest type";
-    finding.score = static_cast<double>(cause.count);
-    out.push_back(std::move(finding));
+  for (const auto& [key, cause] : causes) {
+    const std::string name(trace.names.text(key.first));
+    out.push_back(cause.count == 0 ? unknown_loss(trace, name, cause)
+                                   : counted_loss(trace, name, cause));
   }
   for (const InputFile& input : trace.inputs) {
     if (!input.error) {

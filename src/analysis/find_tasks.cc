@@ -78,10 +78,11 @@ Finding leak(const FindContext& context, NameId place, const Births& births) {
   finding.worst_ns = trace.end_ns - finding.at_ns;
   finding.severity = births.living >= kCriticalLeaks ? Severity::kCritical : Severity::kWarning;
   const std::uint64_t lost = trace.lost_events();
-  if (lost * 2 >= births.living) {
+  if (trace.has_unknown_loss() || lost * 2 >= births.living) {
     finding.severity = Severity::kInfo;
-    finding.evidence.push_back(counted(lost, "event", "was", "were") +
-                               " lost: the ends of these tasks may be among them");
+    finding.evidence.push_back((trace.has_unknown_loss() ? "an unknown number of events is"
+                                                         : counted(lost, "event", "was", "were")) +
+                               std::string(" lost: the ends of these tasks may be among them"));
   }
   finding.message = human_count(births.living) + " of " + human_count(births.spawned) +
                     " tasks from " + finding.where + " never ended, and " +

@@ -81,4 +81,12 @@ std::string iso_time(std::uint64_t realtime_ns) {
   return text.data();
 }
 
+std::string lost_text(std::uint64_t counted_events, bool has_unknown) {
+  if (!has_unknown) {
+    return counted(counted_events, "event");
+  }
+  return counted_events == 0 ? "an unknown number of events"
+                             : "unknown, at least " + counted(counted_events, "event");
+}
+
 }  // namespace dial9::analysis

@@ -12,6 +12,8 @@ std::string human_duration(std::uint64_t ns);  // three significant digits; kUnk
 std::string human_count(std::uint64_t count);  // thousands separated by commas
 // "1 event", "7 events".
 std::string counted(std::uint64_t count, std::string_view noun);
+// Lost events: "7 events"; "unknown, at least 7 events" where more are lost than were counted.
+std::string lost_text(std::uint64_t counted_events, bool has_unknown);
 // The same with a verb that agrees: counted(7, "event", "was", "were") is "7 events were".
 std::string counted(std::uint64_t count, std::string_view noun, std::string_view one,
                     std::string_view many);

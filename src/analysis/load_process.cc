@@ -112,8 +112,17 @@ void Loader::Impl::on_metadata(const Event& event, const Plan& plan) {
                                  std::string(cursor.value().text())});
       if (cursor.key().text() == "boot_id") {
         run_ = trace_.names.intern(cursor.value().text());
+      } else if (cursor.key().text() == "segment.index") {
+        gaps_.add(std::string(trace_.names.text(run_)), cursor.value().text(), event.timestamp_ns);
       }
     }
+  }
+}
+
+void Loader::Impl::add_gaps() {
+  for (const SegmentGaps::Gap& gap : gaps_.gaps()) {
+    trace_.loss.push_back(
+        {gap.end_ns, trace_.names.intern(kMissingSegments), 0, gap.begin_ns, gap.end_ns});
   }
 }
 

@@ -372,6 +372,7 @@ std::uint64_t Loader::Impl::bytes() const {
 }
 
 Trace Loader::Impl::finish() {
+  add_gaps();
   build_lanes();
   build_tasks();
   build_spans();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/loader.h"
+#include "analysis/segment_gaps.h"
 #include "analysis/trace.h"
 #include "format/decoder.h"
 #include "format/gunzip.h"
@@ -206,6 +207,7 @@ class Loader::Impl final : public format::Visitor {
   void build_tasks();                 // build_tasks.cc
   void build_spans();                 // build_spans.cc
   void build_rest();                  // build_rest.cc
+  void add_gaps();                    // load_process.cc
   void build_profile();               // build_profile.cc
   void build_heap();                  // load_heap.cc
   void match_frees();
@@ -245,6 +247,7 @@ class Loader::Impl final : public format::Visitor {
   Column<RawSpan> spans_;
   Column<NamedCell> span_cells_;
   bool has_span_closes_ = false;
+  SegmentGaps gaps_;
   std::vector<Block> blocks_;
   std::vector<std::uint64_t> block_task_ids_;
   NameId run_ = kNoName;  // the boot id of what is read

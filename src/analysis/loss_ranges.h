@@ -17,9 +17,7 @@ class LossRanges {
  public:
   explicit LossRanges(const std::vector<LossRecord>& loss) {
     for (const LossRecord& record : loss) {
-      if (record.count != 0) {
-        ranges_.emplace_back(record.first_ns, record.last_ns);
-      }
+      ranges_.emplace_back(record.first_ns, record.last_ns);
     }
     std::sort(ranges_.begin(), ranges_.end());
     std::size_t kept = 0;

@@ -100,6 +100,11 @@ std::uint64_t Trace::lost_events() const {
   return lost;
 }
 
+bool Trace::has_unknown_loss() const {
+  return std::any_of(loss.begin(), loss.end(),
+                     [](const LossRecord& record) { return record.count == 0; });
+}
+
 std::optional<std::uint64_t> Trace::realtime_ns(std::uint64_t at_ns) const {
   if (anchors.empty()) {
     return std::nullopt;

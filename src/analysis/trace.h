@@ -282,7 +282,7 @@ struct AcceptQueue {
 struct LossRecord {
   std::uint64_t at_ns = 0;
   NameId cause = kNoName;
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;  // 0: not known, but some
   std::uint64_t first_ns = 0;
   std::uint64_t last_ns = 0;
 };
@@ -389,7 +389,9 @@ struct Trace {
 
   std::uint64_t duration_ns() const { return end_ns - begin_ns; }
   bool is_truncated() const;  // some input has an error, or the memory limit was hit
+  // Those that were counted; more are lost where has_unknown_loss().
   std::uint64_t lost_events() const;
+  bool has_unknown_loss() const;
   // By the nearest anchor; nullopt without one.
   std::optional<std::uint64_t> realtime_ns(std::uint64_t at_ns) const;
   // The last value of a metadata key, or empty.

@@ -113,9 +113,12 @@ std::string info_text(const Census& census, const std::vector<FileResult>& files
   }
   out += "complete  ";
   out += is_truncated(files) ? "no, see below\n" : "yes\n";
-  out += "lost      " + counted(census.lost_events(), "event") + "\n";
+  out += "lost      " + lost_text(census.lost_events(), census.has_unknown_loss()) + "\n";
   for (const auto& [cause, loss] : census.loss()) {
-    out += "          " + human_count(loss.count) + " " + to_printable(cause) + ", from " +
+    const std::string count = loss.unknown == 0 ? human_count(loss.count)
+                              : loss.count == 0 ? std::string("unknown number,")
+                                                : "at least " + human_count(loss.count);
+    out += "          " + count + " " + to_printable(cause) + ", from " +
            time_text(census, loss.first_ns) + " over " +
            human_duration(loss.last_ns - std::min(loss.first_ns, loss.last_ns)) + "\n";
   }
@@ -141,6 +144,11 @@ std::string info_text(const Census& census, const std::vector<FileResult>& files
     }
   }
   return out;
+}
+
+// Null: not known.
+std::string known_count(const Census::Loss& loss) {
+  return loss.unknown == 0 ? std::to_string(loss.count) : "null";
 }
 
 void append_pair(std::string& out, std::string_view key, std::string_view value, bool is_first) {
@@ -176,9 +184,9 @@ void append_loss_ranges(std::string& out, const Census& census) {
     out += is_first ? "{\"cause\": " : ", {\"cause\": ";
     is_first = false;
     append_json_string(out, cause);
-    out += ", \"count\": " + std::to_string(loss.count) + ", \"first_ns\": \"" +
-           std::to_string(loss.first_ns) + "\", \"last_ns\": \"" + std::to_string(loss.last_ns) +
-           "\"}";
+    out += ", \"count\": " + known_count(loss) + ", \"at_least\": " + std::to_string(loss.count) +
+           ", \"first_ns\": \"" + std::to_string(loss.first_ns) + "\", \"last_ns\": \"" +
+           std::to_string(loss.last_ns) + "\"}";
   }
 }
 
@@ -204,13 +212,15 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
          (has_times ? std::to_string(census.end_ns() - census.begin_ns()) : "null") + "}";
   out += ", \"truncated\": ";
   out += is_truncated(files) ? "true" : "false";
-  out += ", \"loss\": {\"total\": " + std::to_string(census.lost_events()) + ", \"by_cause\": {";
+  const std::string at_least = std::to_string(census.lost_events());
+  out += ", \"loss\": {\"total\": " + (census.has_unknown_loss() ? "null" : at_least) +
+         ", \"at_least\": " + at_least + ", \"by_cause\": {";
   is_first = true;
   for (const auto& [cause, loss] : census.loss()) {
     out += is_first ? "" : ", ";
     is_first = false;
     append_json_string(out, cause);
-    out += ": " + std::to_string(loss.count);
+    out += ": " + known_count(loss);
   }
   out += "}, \"ranges\": [";
   append_loss_ranges(out, census);

@@ -57,12 +57,15 @@ void append_run(std::string& out, const RunReport& run) {
   append_text(out, "segment", run.segment);
   out += ", \"events\": " + (run.is_resumed ? "null" : std::to_string(run.events));
   append_number(out, "damaged_events", run.damaged_events);
+  out += std::string(", \"has_unknown_loss\": ") + (run.has_unknown_loss ? "true" : "false");
   out += ", \"sealed\": [";
   for (const SealedLeftover& sealed : run.sealed) {
     out += &sealed == run.sealed.data() ? "{\"name\": " : ", {\"name\": ";
     append_json_string(out, sealed.path.substr(sealed.path.rfind('/') + 1));
     append_number(out, "bytes", sealed.bytes);
     append_number(out, "cut_bytes", sealed.cut_bytes);
+    out += ", \"damaged_at\": " +
+           (sealed.damaged_at ? std::to_string(*sealed.damaged_at) : std::string("null"));
     out += "}";
   }
   out += "], \"lost\": {";

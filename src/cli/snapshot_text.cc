@@ -82,7 +82,8 @@ std::string head_text(const ProcessView& view, const std::string& trace_path) {
   } else {
     out += "whole for the last " + human_duration(age(view, view.complete_since_ns)) + "\n";
   }
-  out += "lost      " + counted(view.trace.lost_events(), "event") + "\n";
+  out += "lost      " +
+         analysis::lost_text(view.trace.lost_events(), view.trace.has_unknown_loss()) + "\n";
   for (const std::string& note : look.notes) out += "note      " + printable(note) + "\n";
   if (!trace_path.empty()) out += "trace     " + trace_path + "\n";
   return out;
@@ -309,7 +310,7 @@ std::string snapshot_json(const ProcessView& view, const std::string& trace_path
   const bool is_whole = view.complete_since_ns < view.now.now_ns;
   const std::uint64_t since_ns = std::max(view.complete_since_ns, look.recorder_started_ns);
   out.key("history_ns").number_or_null(age(view, since_ns), is_whole);
-  out.key("lost_events").number(view.trace.lost_events());
+  out.key("lost_events").number_or_null(view.trace.lost_events(), !view.trace.has_unknown_loss());
   out.key("notes").open('[');
   for (const std::string& note : look.notes) {
     out.item();

@@ -83,7 +83,8 @@ std::string second_line(const ProcessView& view) {
            " (" + task_name(view, longest.task) + ")";
   }
   return "buffers " + human_count(view.look.chunks_in_use) + "/" +
-         human_count(view.look.chunks_total) + "  lost " + human_count(view.trace.lost_events()) +
+         human_count(view.look.chunks_total) + "  lost " +
+         (view.trace.has_unknown_loss() ? "unknown" : human_count(view.trace.lost_events())) +
          "  ready, not run: " + wait;
 }
 

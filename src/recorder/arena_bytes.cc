@@ -32,15 +32,19 @@ class FileBytes : public ArenaBytes {
       const ssize_t n =
           ::pread(fd_.get(), to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
       if (n < 0 && errno == EINTR) continue;
+      has_failed_ = has_failed_ || n < 0;
       if (n <= 0) return false;
       done += static_cast<std::size_t>(n);
     }
     return true;
   }
 
+  bool has_failed() const override { return has_failed_; }
+
  private:
   mutable GuardedFd fd_;  // a host that closes it changes nothing of what is read
   const std::string path_;
+  mutable bool has_failed_ = false;
 };
 
 class ProcessBytes : public ArenaBytes {

@@ -27,13 +27,18 @@ std::unexpected<Error> corrupt(const std::string& what, std::uint64_t offset) {
 
 class CountingVisitor : public format::Visitor {
  public:
-  bool on_event(const format::Event&) override { return true; }
+  std::uint64_t last_ns = 0;
+  bool on_event(const format::Event& event) override {
+    last_ns = std::max(last_ns, event.timestamp_ns);
+    return true;
+  }
 };
 
 struct Decoded {
   std::uint64_t bytes;  // whole frames
   std::uint64_t events;
   std::string problem;  // empty: all of it was read
+  std::uint64_t last_ns;
 };
 
 Decoded decode(std::span<const std::uint8_t> stream) {
@@ -42,12 +47,17 @@ Decoded decode(std::span<const std::uint8_t> stream) {
   auto outcome = decoder.feed(stream);
   if (outcome) outcome = decoder.finish();
   const format::DecodeStats stats = decoder.stats();
-  return {stats.bytes_consumed, stats.events, outcome ? std::string() : outcome.error().message};
+  return {stats.bytes_consumed, stats.events, outcome ? std::string() : outcome.error().message,
+          visitor.last_ns};
 }
 
 std::uint64_t stripe_bytes(std::uint32_t causes) {
   const std::uint64_t bytes = sizeof(LossCounter) * std::uint64_t{causes};
   return (bytes + alignof(LossStripe) - 1) & ~std::uint64_t{alignof(LossStripe) - 1};
+}
+
+bool are_zero(std::span<const std::uint8_t> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
 }
 
 // False: the collector settled a batch in between. A read in the middle of that may have what was
@@ -97,9 +107,25 @@ Result<ArenaReader> ArenaReader::from(std::unique_ptr<ArenaBytes> bytes) {
   return reader;
 }
 
+// What a process leaves that died while it made the arena: no magic, and nothing that only comes
+// after that. The header's first fields are stored before anything else.
+bool ArenaReader::is_blank(const ArenaHeader& header) const {
+  if (header.version != 0) {
+    std::vector<std::uint8_t> journal(sizeof(JournalPage));
+    return bytes_->read(header.journal_offset, journal) && are_zero(journal);
+  }
+  std::vector<std::uint8_t> piece(1 << 20);
+  for (std::uint64_t at = 0; at < bytes_->size(); at += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(piece.size(), bytes_->size() - at));
+    if (!bytes_->read(at, piece) || !are_zero(piece)) return false;
+  }
+  return true;
+}
+
 Result<void> ArenaReader::check_header() {
   ArenaHeader header{};
   if (!load(0, &header)) {
+    if (bytes_->has_failed()) return make_error(ErrorCode::kIo, "cannot read the thread buffers");
     return make_error(ErrorCode::kTruncated,
                       "the thread buffers end after " + std::to_string(bytes_->size()) +
                           " bytes, inside their header",
@@ -107,6 +133,7 @@ Result<void> ArenaReader::check_header() {
   }
   constexpr char kUnfinished[sizeof header.magic] = {};
   if (std::memcmp(header.magic, kUnfinished, sizeof kUnfinished) == 0) {
+    if (!is_blank(header)) return corrupt("their header is gone", 0);
     return make_error(ErrorCode::kTruncated,
                       "the thread buffers were never finished: nothing was recorded into them", 0);
   }
@@ -230,7 +257,7 @@ std::optional<ArenaSegment> ArenaReader::segment(std::uint64_t index) const {
   const JournalSegment& entry = journal.segments[index % 2];
   if (entry.number != index + 1) return std::nullopt;
   const std::uint64_t end = std::min(entry.end, journal.confirmed);
-  return ArenaSegment{index, end > entry.base ? end - entry.base : 0};
+  return ArenaSegment{index, end > entry.base ? end - entry.base : 0, entry.end != kOpenEnd};
 }
 
 std::optional<ArenaSegment> ArenaReader::active_segment() const {
@@ -259,6 +286,24 @@ std::vector<std::uint8_t> ArenaReader::prologue() const {
 JournalRecovery ArenaReader::recovery() const {
   JournalPage journal{};
   return load_journal(&journal) ? journal.recovery : JournalRecovery{kNotRecovered, 0};
+}
+
+bool ArenaReader::has_journal() const {
+  JournalPage journal{};
+  return load_journal(&journal) && journal.prologue != 0;
+}
+
+bool ArenaReader::has_lost_chunks() const {
+  // A chunk that was never used has the number of the next free one, which isn't 0 then.
+  for (std::uint32_t i = 0; i < chunk_count(); ++i) {
+    ChunkControl control{};
+    if (!load_control(i, &control)) return true;
+    if (control.producer.sequence == 0 && control.producer.state == kChunkFree &&
+        control.producer.committed == 0 && control.collector.next_free == 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::vector<std::uint32_t> ArenaReader::used_chunks() const {
@@ -336,6 +381,7 @@ ChunkLook ArenaReader::look(std::uint32_t index, std::uint64_t confirmed, ChunkV
   const Decoded decoded = decode(view->stream);
   view->stream.resize(decoded.bytes);
   view->events = decoded.events;
+  view->last_ns = decoded.last_ns;
   view->events_unreadable -= std::min(view->events_unreadable, decoded.events);
   if (!decoded.problem.empty() || decoded.events != count_of(line.committed)) {
     view->problem =
@@ -363,7 +409,8 @@ ChunkLook ArenaReader::read(std::uint32_t index, ChunkView* view) const {
   ChunkLook result = ChunkLook::kRecycled;
   // Drained or recycled in the middle of a look: it is looked at again.
   for (int attempt = 0; attempt < 4 && result == ChunkLook::kRecycled; ++attempt) {
-    view->events = view->events_in_segment = view->events_unreadable = view->rest_events = 0;
+    view->events = view->events_in_segment = view->events_unreadable = view->rest_events =
+        view->last_ns = 0;
     view->problem.reset();
     view->stream.clear();
     view->rest.clear();

@@ -30,6 +30,8 @@ class ArenaBytes {
   virtual std::uint64_t size() const = 0;
   // False if not all of [offset, offset + to.size()) can be read (now).
   virtual bool read(std::uint64_t offset, std::span<std::uint8_t> to) const = 0;
+  // True once the system refused a read: then what is there isn't known.
+  virtual bool has_failed() const { return false; }
 };
 
 struct ArenaIdentity {
@@ -56,6 +58,7 @@ struct ArenaLoss {
 struct ArenaSegment {
   std::uint64_t index = 0;
   std::uint64_t bytes = 0;  // whole streams up to here; what follows is a write that was under way
+  bool is_ended = false;    // nothing more was to come: it may be sealed, moved or evicted since
 };
 
 struct ChunkView {
@@ -72,6 +75,7 @@ struct ChunkView {
   // What is in no segment, as a stream of its own; empty if nothing.
   std::vector<std::uint8_t> rest;
   std::uint64_t rest_events = 0;
+  std::uint64_t last_ns = 0;  // the latest stamp in `stream`
 };
 
 enum class ChunkLook : std::uint8_t {
@@ -114,6 +118,12 @@ class ArenaReader {
   // The stream that each segment begins with: a clock pair and the metadata. Empty: none yet.
   std::vector<std::uint8_t> prologue() const;
   JournalRecovery recovery() const;
+  // False: what a recorder writes there before any thread can record is missing. Then nothing says
+  // what of the chunks is in segments.
+  bool has_journal() const;
+  // True if the state of some chunk can't be known: how many events it held, neither.
+  bool has_lost_chunks() const;
+  bool has_failed() const { return bytes_->has_failed(); }
 
   // Marks the file of a dead process (the same one, again by its name), for a recovery.
   Result<void> mark_recovered(const std::string& path, const JournalRecovery& mark) const;
@@ -129,6 +139,7 @@ class ArenaReader {
  private:
   explicit ArenaReader(std::unique_ptr<ArenaBytes> bytes) : bytes_(std::move(bytes)) {}
   Result<void> check_header();
+  bool is_blank(const ArenaHeader& header) const;
   template <class T>
   bool load(std::uint64_t offset, T* out) const {
     return bytes_->read(offset, {reinterpret_cast<std::uint8_t*>(out), sizeof(T)});

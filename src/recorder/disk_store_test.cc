@@ -31,10 +31,10 @@ std::string make_dead_run(const std::string& root, const std::string& boot_id, s
                           std::size_t bytes, int age) {
   const std::string path = root + "/" + boot_id;
   fs::create_directories(path);
-  std::ofstream(path + "/.lock") << "1\n";
+  std::ofstream(path + "/.lock") << boot_id.substr(boot_id.find('-') + 1) << "\n";
   for (std::size_t i = 0; i < files; ++i) {
     const std::string file = path + "/trace." + std::to_string(i) + ".bin";
-    std::ofstream(file) << std::string(bytes, 'x');
+    std::ofstream(file) << "TRC" << std::string(bytes - 3, '\0');
     fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(age));
   }
   return path;
@@ -229,7 +229,7 @@ TEST(Recorder, GoesOnWhenItsDirectoryIsRemovedAndTellsWhatWasLost) {
   fs::remove_all(dir.path() + "/traces");
   recorder.advance(2 * kTestSecond);
   recorder.step();
-  EXPECT_EQ(recorder.messages().size(), 1U);
+  EXPECT_EQ(recorder.messages().size(), 2U) << "of the segment, and of the buffers' file";
   record(Kept{2});
   recorder.advance(2 * kTestSecond);
   recorder.step();

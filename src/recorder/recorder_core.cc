@@ -40,6 +40,8 @@ constexpr std::uint64_t kMinArenaBytes = std::uint64_t{kMinChunks} * kChunkBytes
 constexpr int kCollectorNice = 10;
 // Between two pieces of a recovery.
 constexpr std::uint64_t kRecoveryPauseNs = 2'000'000;
+// How often the buffers' file is looked for.
+constexpr std::uint64_t kFileCheckNs = 1'000'000'000;
 // How long stop() lets threads finish the record call that they are in.
 constexpr auto kQuiesce = std::chrono::milliseconds(1);
 
@@ -141,7 +143,7 @@ std::shared_ptr<RecorderCore> RecorderCore::start(const RecorderOptions& options
   if (!*status) {
     __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_SEQ_CST);
     release_process(core.get());
-    if (core->run_) core->remove_run();
+    if (core->run_) core->remove_run(false);
     return nullptr;
   }
   if (!options.starts_disabled) core->enable();
@@ -149,8 +151,8 @@ std::shared_ptr<RecorderCore> RecorderCore::start(const RecorderOptions& options
 }
 
 // Of the directory what no reader needs.
-void RecorderCore::remove_run() {
-  ::unlink((run_->path() + "/" + kArenaName).c_str());
+void RecorderCore::remove_run(bool keeps_buffers) {
+  if (!keeps_buffers && has_buffer_file()) ::unlink((run_->path() + "/" + kArenaName).c_str());
   run_->remove_if_empty();
   run_.reset();
 }
@@ -169,14 +171,42 @@ Status RecorderCore::make_arena() {
   if (!made && !arena.path.empty()) {
     // A file system without room or without shared mappings: recording goes on, but what lies in
     // the buffers is lost if the process is killed.
-    degraded_ = "thread buffers don't survive a kill: " + made.error().message;
-    message(degraded_);
+    degrade("thread buffers don't survive a kill: " + made.error().message);
     arena.path.clear();
     made = Arena::create(arena);
   }
   if (!made) return Status::failure(made.error().message);
   arena_ = std::move(*made);
+  if (!arena.path.empty() && ::stat(arena.path.c_str(), &buffer_file_) != 0) buffer_file_ = {};
   return {};
+}
+
+void RecorderCore::degrade(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    degraded_ = why;
+    ++metadata_version_;
+  }
+  message(why);
+}
+
+bool RecorderCore::has_buffer_file() const {
+  struct stat there{};
+  return buffer_file_.st_ino != 0 && run_ &&
+         ::lstat((run_->path() + "/" + kArenaName).c_str(), &there) == 0 &&
+         there.st_ino == buffer_file_.st_ino && there.st_dev == buffer_file_.st_dev;
+}
+
+// A file without a name can't get one again, and the threads write into its pages: what they record
+// from here on reaches segments as before, but a kill takes what no segment has yet.
+void RecorderCore::check_buffer_file() {
+  const std::uint64_t now_ns = seams_.clock.now_ns ? seams_.clock.now_ns() : kernel_now_ns();
+  if (buffer_file_.st_ino == 0 || now_ns < next_file_check_ns_) return;
+  next_file_check_ns_ = now_ns + kFileCheckNs;
+  if (has_buffer_file()) return;
+  buffer_file_ = {};
+  degrade("thread buffers don't survive a kill any more: '" + run_->path() + "/" + kArenaName +
+          "' was removed; restart the recorder to have them again");
 }
 
 void RecorderCore::make_clock() {
@@ -207,7 +237,7 @@ Status RecorderCore::prepare() {
   if (Status made = make_arena(); !made) return made;
   make_clock();
   if (run_) {
-    const bool has_file = degraded_.empty();
+    const bool has_file = buffer_file_.st_ino != 0;
     auto store = std::make_unique<DiskStore>(
         *run_, DiskStoreOptions{options_.budget_bytes, has_file ? arena_->header().total_bytes : 0,
                                 options_.removes_dead_runs});
@@ -307,6 +337,7 @@ void RecorderCore::run() {
 }
 
 std::uint64_t RecorderCore::step() {
+  check_buffer_file();
   const std::uint64_t sleep_ns = collector_->step();
   if (siblings_ == nullptr) return sleep_ns;
   // While the host needs the collector, the dead wait.
@@ -391,6 +422,7 @@ Metadata RecorderCore::metadata() const {
   entries.insert(entries.end(), sources.begin(), sources.end());
   entries.insert(entries.end(), options_.metadata.begin(), options_.metadata.end());
   const std::lock_guard lock(mutex_);
+  if (!degraded_.empty()) entries.emplace_back("dial9.degraded", degraded_);
   entries.insert(entries.end(), own_metadata_.begin(), own_metadata_.end());
   return entries;
 }
@@ -449,12 +481,18 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
     // It may be stuck in a write. It holds on to this object and ends by itself when it can.
     if (thread_.joinable()) thread_.detach();
   } else {
-    if (!is_complete) result.unfinished = "the last segment isn't sealed: " + counts.failure;
+    if (!is_complete) {
+      result.unfinished = "the last segment isn't sealed: " + counts.failure;
+      if (has_buffer_file()) {
+        result.unfinished += "; `dial9 recover` makes a segment of what it lacks";
+      }
+    }
     if (thread_.joinable()) thread_.join();
     if (run_) {
       if (siblings_ != nullptr) siblings_->leave();
       store_.reset();
-      remove_run();
+      // Of what couldn't be written, and of its count, the buffers are the only record.
+      remove_run(!is_complete);
     }
     retire_arena(std::move(arena_));
   }
@@ -477,10 +515,12 @@ RecorderStatus RecorderCore::status() const {
   }
   bool is_stopping = false;
   bool is_enabled = false;
+  std::string degraded;
   {
     const std::lock_guard lock(mutex_);
     is_stopping = is_stopping_;
     is_enabled = is_enabled_;
+    degraded = degraded_;
   }
   status.clock = clock_text_;
   if (is_stopping) {
@@ -490,7 +530,7 @@ RecorderStatus RecorderCore::status() const {
   const CollectorCounts counts = collector_->counts();
   if (run_) status.directory = run_->path();
   status.is_recording = is_enabled && counts.failure.empty();
-  status.reason = !is_enabled ? "disabled" : !counts.failure.empty() ? counts.failure : degraded_;
+  status.reason = !is_enabled ? "disabled" : !counts.failure.empty() ? counts.failure : degraded;
   status.events_written = counts.events_written;
   status.bytes_written = counts.bytes_written;
   status.bytes_on_disk = counts.bytes_held;

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <condition_variable>
@@ -62,20 +63,25 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   Status start_thread();
   void run();
   void finish();
-  void remove_run();
+  void remove_run(bool keeps_buffers);
   Metadata metadata() const;
   std::uint64_t metadata_version() const;
   void message(const std::string& text) const;
   std::uint64_t total_losses() const;
+  bool has_buffer_file() const;
+  void check_buffer_file();
+  void degrade(const std::string& why);
 
   const RecorderOptions options_;
   const CoreSeams seams_;
   const pid_t pid_;
   std::string boot_id_;
-  std::string degraded_;  // what works less well than asked for, and why
   std::string clock_text_;
   std::optional<RunDirectory> run_;
   std::unique_ptr<Arena> arena_;
+  // The arena's file, as it was made; st_ino 0: it has none.
+  struct stat buffer_file_{};
+  std::uint64_t next_file_check_ns_ = 0;
   std::optional<ClockCalibration> calibration_;
   std::unique_ptr<SegmentStore> store_;
   std::unique_ptr<SegmentWriter> writer_;
@@ -93,6 +99,7 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   std::uint64_t rotations_asked_ = 0;
   std::uint64_t rotations_done_ = 0;
   std::uint64_t rotations_failed_ = 0;
+  std::string degraded_;  // what works less well than asked for, and why
   Metadata own_metadata_;
   std::uint64_t metadata_version_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,9 @@ enum class RunState : std::uint8_t {
 struct SealedLeftover {
   std::string path;
   std::uint64_t bytes = 0;
-  std::uint64_t cut_bytes = 0;  // behind the last whole event; 0: it was whole
+  std::uint64_t cut_bytes = 0;  // a write that was under way; 0: it was whole
+  // From here on nothing can be read. Nothing of what should be there was cut.
+  std::optional<std::uint64_t> damaged_at;
 };
 
 // What became of one run.
@@ -52,6 +55,7 @@ struct RunReport {
   std::vector<SealedLeftover> sealed;  // `.active` ones
   std::vector<ArenaLoss> lost;         // told of in `segment`: `count` less `told` of each
   std::uint64_t damaged_events = 0;    // published, but unreadable: told of as lost, too
+  bool has_unknown_loss = false;       // more is lost, nobody knows how much: told of, too
   std::vector<Error> problems;
 };
 

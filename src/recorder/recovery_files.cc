@@ -81,13 +81,13 @@ void OutputFile::discard() {
 
 namespace {
 
-// Anything of a run; or only what a kill leaves.
-bool holds_a_run(const std::string& path, bool takes_sealed) {
+// What a kill leaves.
+bool holds_leftovers(const std::string& path) {
   for (const std::string& name : names_in(path).value_or(std::vector<std::string>())) {
     std::uint64_t index = 0;
     bool is_active = false;
     if (name == kArenaName) return true;
-    if (parse_segment_name(name, &index, &is_active) && (takes_sealed || is_active)) return true;
+    if (parse_segment_name(name, &index, &is_active) && is_active) return true;
   }
   return false;
 }
@@ -101,17 +101,16 @@ Result<std::vector<std::string>> find_runs(const std::string& directory) {
     names.error().message += "; name a run's directory, or one that holds runs";
     return std::unexpected(names.error());
   }
-  const bool is_run = is_boot_id(fs::path(directory).filename().string());
-  if (is_run || holds_a_run(directory, true)) return std::vector<std::string>{directory};
+  if (is_run(directory)) return std::vector<std::string>{directory};
   for (const std::string& name : *names) {
     const std::string path = (fs::path(directory) / name).string();
-    if (is_boot_id(name) && is_real_directory(path)) runs.push_back(path);
+    if (is_boot_id(name) && is_run(path)) runs.push_back(path);
   }
   std::sort(runs.begin(), runs.end());
   return runs;
 }
 
-bool has_leftovers(const std::string& run) { return holds_a_run(run, false); }
+bool has_leftovers(const std::string& run) { return holds_leftovers(run); }
 
 std::string describe(const RunReport& report) {
   const auto file = [](const std::string& path) { return fs::path(path).filename().string(); };
@@ -124,7 +123,9 @@ std::string describe(const RunReport& report) {
       break;
     case RunState::kRecovered:
     case RunState::kNotFinished:
-      out += report.state == RunState::kRecovered ? "recovered" : "not recovered in full";
+      out += report.state != RunState::kRecovered                    ? "not recovered in full"
+             : report.has_unknown_loss || report.damaged_events != 0 ? "recovered in part"
+                                                                     : "recovered";
       break;
   }
   if (report.is_resumed) {
@@ -138,6 +139,9 @@ std::string describe(const RunReport& report) {
     if (sealed.cut_bytes != 0) {
       out += " (cut " + std::to_string(sealed.cut_bytes) + " bytes behind its last whole event)";
     }
+    if (sealed.damaged_at) {
+      out += " (unreadable from byte " + std::to_string(*sealed.damaged_at) + " on)";
+    }
   }
   for (const ArenaLoss& loss : report.lost) {
     out += ", lost " + std::to_string(loss.count - loss.told) + " (" + loss.cause + ")";
@@ -145,6 +149,7 @@ std::string describe(const RunReport& report) {
   if (report.damaged_events != 0) {
     out += ", lost " + std::to_string(report.damaged_events) + " (damaged)";
   }
+  if (report.has_unknown_loss) out += ", lost an unknown number (damaged)";
   for (const Error& problem : report.problems) out += "; " + problem.message;
   return out;
 }

@@ -119,6 +119,26 @@ TEST_F(RecoveryTrouble, TakesADiskThatCannotBeReadForNoEnd) {
   expect_all_once();
 }
 
+TEST_F(RecoveryTrouble, TakesBuffersThatCannotBeReadForNoDamage) {
+  for (int steps = 0; steps < 4; ++steps) {
+    SCOPED_TRACE(steps);
+    const std::string copy = dir_.path() + "/dead-99999999" + std::to_string(steps);
+    fs::copy(run_, copy);
+    RecoveryOptions options;
+    options.verifies_segments = false;
+    RunRecovery recovery(copy, options);
+    for (int step = 0; step < steps; ++step) recovery.step();
+    g_disk_is_broken = true;
+    while (recovery.step()) {
+    }
+    g_disk_is_broken = false;
+    EXPECT_EQ(recovery.report().state, RunState::kNotFinished) << describe(recovery.report());
+    EXPECT_FALSE(recovery.report().has_unknown_loss);
+    EXPECT_TRUE(fs::exists(copy + "/" + kArenaName));
+    EXPECT_EQ(recover_run(copy, {}).events, 200U);
+  }
+}
+
 TEST_F(RecoveryTrouble, MakesNothingBeyondTheBudgetOfTheRecorderThatRecovers) {
   auto own = std::move(*RunDirectory::create(dir_.path(), "live-1"));
   const std::uint64_t used = bytes_under(run_);

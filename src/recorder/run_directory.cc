@@ -12,9 +12,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "base/os_error.h"
+#include "format/wire.h"
+#include "recorder/arena.h"
 #include "recorder/directory_names.h"
 
 namespace dial9::internal {
@@ -48,7 +51,19 @@ bool is_dead_run(const std::string& path, const std::string& boot_id) {
 bool is_recorder_file(const std::string& name) {
   std::uint64_t index = 0;
   bool is_active = false;
-  return name == kArenaName || parse_segment_name(name, &index, &is_active);
+  return name == kArenaName || name == kDamagedArenaName ||
+         parse_segment_name(name, &index, &is_active);
+}
+
+// The lock's text is the id of its process, and so is the end of the directory's name.
+bool has_own_lock(const std::string& path) {
+  const std::string boot_id = fs::path(path).filename().string();
+  if (!is_boot_id(boot_id)) return false;
+  const UniqueFd fd(
+      ::open((path + "/" + kLockName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  char text[32] = {};
+  const ssize_t n = fd ? ::pread(fd.get(), text, sizeof text - 1, 0) : 0;
+  return n > 0 && std::string(text) == boot_id.substr(5) + "\n";
 }
 
 void remove_run_if_empty(const std::string& path) {
@@ -84,6 +99,35 @@ bool is_boot_id(const std::string& name) {
   const bool has_letters =
       std::all_of(name.begin(), name.begin() + 4, [](char c) { return c >= 'a' && c <= 'z'; });
   return has_letters && is_digits(name.substr(5));
+}
+
+bool is_our_file(const std::string& path) {
+  if (fs::path(path).filename() == kDamagedArenaName) return true;  // only a recovery gives it
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat st{};
+  if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+  if (st.st_size == 0) return true;
+  char head[sizeof kArenaMagic] = {};
+  const ssize_t n = ::pread(fd.get(), head, sizeof head, 0);
+  constexpr char kGzip[] = {'\x1f', '\x8b'};
+  const auto begins = [&](const auto& magic) {
+    return n >= static_cast<ssize_t>(sizeof magic) && std::memcmp(head, magic, sizeof magic) == 0;
+  };
+  return begins(format::kMagic) || begins(kArenaMagic) ||
+         (path.find(".bin.gz") != std::string::npos && begins(kGzip));
+}
+
+bool is_run(const std::string& path) {
+  if (!is_real_directory(path)) return false;
+  if (has_own_lock(path)) return true;
+  for (const std::string& name : names_in(path).value_or(std::vector<std::string>())) {
+    std::error_code error;
+    const std::string file = path + "/" + name;
+    if (is_recorder_file(name) && !fs::is_empty(file, error) && !error && is_our_file(file)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 bool parse_segment_name(const std::string& name, std::uint64_t* index, bool* is_active) {
@@ -189,20 +233,20 @@ std::vector<LeftFile> find_dead_runs(const std::string& root, const std::string&
   const std::vector<std::string> none;
   for (const std::string& boot_id : names_in(root).value_or(none)) {
     const std::string run = root + "/" + boot_id;
-    if (boot_id == own_boot_id || !is_boot_id(boot_id) || !is_real_directory(run) ||
+    if (boot_id == own_boot_id || !is_boot_id(boot_id) || !is_run(run) ||
         !is_dead_run(run, boot_id)) {
       continue;
     }
     for (const std::string& name : names_in(run).value_or(none)) {
       struct stat st{};
       const std::string path = run + "/" + name;
-      if (!is_recorder_file(name) || ::lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
+      if (!is_recorder_file(name) || !is_our_file(path) || ::lstat(path.c_str(), &st) != 0) {
         continue;
       }
       files.push_back({path, static_cast<std::uint64_t>(st.st_size),
                        st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec});
     }
-    remove_run_if_empty(run);
+    if (has_own_lock(run)) remove_run_if_empty(run);
   }
   std::sort(files.begin(), files.end(), [](const LeftFile& a, const LeftFile& b) {
     return a.modified_ns != b.modified_ns ? a.modified_ns < b.modified_ns : a.path < b.path;

@@ -15,12 +15,20 @@ namespace dial9::internal {
 
 inline constexpr char kLockName[] = ".lock";
 inline constexpr char kArenaName[] = "thread-buffers.d9";
+// Buffers of which nothing can be read, after a recovery: kept for people.
+inline constexpr char kDamagedArenaName[] = "thread-buffers.d9.damaged";
 // Behind the name of a segment that a recovery is making.
 inline constexpr char kRecoveringSuffix[] = ".recovering";
 
 // Four random lowercase letters, '-', the process id.
 std::string make_boot_id();
 bool is_boot_id(const std::string& name);
+// True if the directory is a run's beyond doubt: named like one, with a lock that has the process
+// id of its name; or with a file in it that is ours by its name and by its first bytes. Everything
+// else is somebody's, and not touched.
+bool is_run(const std::string& path);
+// True if the file is one of ours: by its first bytes, or because it has none.
+bool is_our_file(const std::string& path);
 // True if the path is a directory, and no link to one.
 bool is_real_directory(const std::string& path);
 
@@ -38,7 +46,7 @@ class RunDirectory {
   bool keep_lock();
   // After someone removed it: makes it and its lock again.
   Result<void> recreate();
-  // Removes lock and directory if no segment is in it. At the end of a run.
+  // Removes lock and directory if nothing else is in it. At the end of a run.
   void remove_if_empty();
 
  private:

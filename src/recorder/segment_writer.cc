@@ -48,6 +48,8 @@ std::vector<std::uint8_t> SegmentWriter::prologue(std::uint64_t now_ns, bool is_
   out.begin(kClockSync, before + (after - before) / 2);
   out.varint(realtime);
   Metadata entries = options_.metadata();
+  const std::uint64_t index = is_open_ ? next_index_ - 1 : next_index_;
+  entries.emplace_back("segment.index", std::to_string(index));
   if (is_sealing) entries.emplace_back("segment.sealed_clean", "true");
   std::vector<std::pair<std::string_view, std::string_view>> views(entries.begin(), entries.end());
   out.begin(kMetadata, now_ns);
@@ -277,6 +279,7 @@ void SegmentWriter::check_intact(std::uint64_t now_ns) {
   store_.abandon();
   lose_staged();
   is_open_ = false;
+  --next_index_;  // its events are counted: a gap in the numbers would say that others are missing
   totals_.events -= active_info_.events;
   if (active_info_.events != 0) {
     count_own_loss(LossCause::kFileRemoved, active_info_, journal_.confirmed());

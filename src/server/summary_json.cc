@@ -161,7 +161,7 @@ json loss_json(const Run& run) {
   for (const auto& loss : run.trace().loss) {
     if (out.size() == kMaxLosses) break;
     out.push_back({{"cause", run.trace().names.text(loss.cause)},
-                   {"count", loss.count},
+                   {"count", loss.count != 0 ? json(loss.count) : json()},
                    {"first_ns", run.relative(loss.first_ns)},
                    {"last_ns", run.relative(loss.last_ns)}});
   }
@@ -311,7 +311,8 @@ json summary_json(const Run& run) {
               {"truncated", truncated_json(trace)},
               {"files", files_json(trace)},
               {"loss", loss_json(run)},
-              {"loss_total", trace.lost_events()},
+              {"loss_total", trace.has_unknown_loss() ? json() : json(trace.lost_events())},
+              {"loss_at_least", trace.lost_events()},
               {"stalls", stalls_json(run)},
               {"shed", shed.lines()},
               {"shed_classes", shed_json(shed)},

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "life.h"
@@ -75,6 +76,35 @@ TEST_F(RecoverVerb, SaysWhereWhatItCantReadIsWrong) {
   EXPECT_EQ(report["state"], "not_finished");
   EXPECT_EQ(report["problems"][0]["offset"], 8);
   EXPECT_TRUE(std::filesystem::exists(run + "/thread-buffers.d9"));
+}
+
+TEST_F(RecoverVerb, SaysThatMoreIsLostThanCanBeCountedAndSoDoesTheTrace) {
+  const std::string run = dead_run();
+  const int fd = ::open((run + "/thread-buffers.d9").c_str(), O_WRONLY | O_CLOEXEC);
+  const std::vector<char> zeros(4096);
+  ASSERT_EQ(::pwrite(fd, zeros.data(), zeros.size(), 0), 4096);
+  ::close(fd);
+  const Finished told = dial9({"recover", run, "--json"});
+  EXPECT_EQ(told.status.code, 4) << told.output;
+  EXPECT_EQ(json::parse(told.output)["runs"][0]["has_unknown_loss"], true);
+  EXPECT_TRUE(std::filesystem::exists(run + "/thread-buffers.d9.damaged"));
+  const json loss = json::parse(dial9({"info", run, "--json"}).output)["loss"];
+  EXPECT_TRUE(loss["total"].is_null()) << loss;
+  EXPECT_TRUE(loss["by_cause"]["damaged"].is_null()) << loss;
+  const Finished info = dial9({"info", run});
+  EXPECT_NE(info.output.find("an unknown number of events"), std::string::npos) << info.output;
+  const Finished findings = dial9({"diagnose", run});
+  EXPECT_NE(findings.output.find("unknown number"), std::string::npos) << findings.output;
+}
+
+TEST_F(RecoverVerb, TakesNobodysDirectoryForARun) {
+  const std::string foreign = life_.root() + "/data-2024";
+  std::filesystem::create_directories(foreign);
+  std::ofstream(foreign + "/trace.0.bin.active") << "text";
+  EXPECT_EQ(dial9({"recover", life_.root()}).status.code, 3);
+  EXPECT_EQ(dial9({"recover", foreign}).status.code, 3);
+  EXPECT_EQ(std::filesystem::file_size(foreign + "/trace.0.bin.active"), 4U);
+  EXPECT_FALSE(std::filesystem::exists(foreign + "/.lock"));
 }
 
 TEST_F(RecoverVerb, FailsWhereThereIsNoRun) {

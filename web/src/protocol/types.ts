@@ -62,7 +62,8 @@ export interface Stall {
 
 export interface Loss {
   cause: string;
-  count: number;
+  /** Null: not known. */
+  count: number | null;
   first_ns: number;
   last_ns: number;
 }
@@ -123,7 +124,9 @@ export interface Summary {
   metadata: Record<string, string>;
   truncated: { message: string; offset: number | null } | null;
   loss: Loss[];
-  loss_total: number;
+  /** Null: more is lost than was counted. */
+  loss_total: number | null;
+  loss_at_least: number;
   stalls: Stall[];
   shed: string[];
   shed_classes: ShedClass[];

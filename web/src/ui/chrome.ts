@@ -61,15 +61,17 @@ const LISTS: Readonly<Record<string, string>> = {
 /** One line for each thing that a reader must know before believing the picture. */
 export function warningStrips(summary: Summary): HTMLElement[] {
   const out: HTMLElement[] = [];
-  const { truncated, loss, loss_total: lost } = summary;
+  const { truncated, loss, loss_total: total, loss_at_least: lost } = summary;
   if (truncated) {
     const at = truncated.offset === null ? '' : ` (at byte ${formatCount(truncated.offset)})`;
     const text = `This trace ended early: ${truncated.message}${at}. What came before is shown.`;
     out.push(h('div', { class: 'strip', role: 'status' }, text));
   }
-  if (lost > 0) {
+  if (total !== 0) {
     const causes = [...new Set(loss.map((entry) => entry.cause))].slice(0, 4).join(', ');
-    const text = `${formatCount(lost)} events were lost (${causes}); those times are hatched.`;
+    const some = `An unknown number (at least ${formatCount(lost)}) of`;
+    const count = total === null ? some : formatCount(lost);
+    const text = `${count} events were lost (${causes}); those times are hatched.`;
     out.push(h('div', { class: 'strip loss', role: 'status' }, text));
   }
   if (summary.shed.length > 0) {

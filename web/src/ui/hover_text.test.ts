@@ -29,6 +29,10 @@ it('says which events were lost where the pointer is', () => {
   const loss = { cause: 'ring full', count: 12, first_ns: 100, last_ns: 5100 };
   expect(lossLines([loss], 5105, 10)).toEqual(['12 events lost here: ring full, over 5 µs']);
   expect(lossLines([loss], 5120, 10)).toEqual([]);
+  const unknown = { ...loss, cause: 'damaged', count: null };
+  expect(lossLines([unknown], 5105, 10)).toEqual([
+    'an unknown number of events lost here: damaged, over 5 µs',
+  ]);
 });
 
 it('counts one poll as one', () => {

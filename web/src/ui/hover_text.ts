@@ -20,13 +20,16 @@ export interface HoverFacts {
   queue?: { min: number; max: number; last: number; at: number | null };
 }
 
+const lostCount = (count: number | null) =>
+  count === null ? 'an unknown number of events' : plural(count, 'event');
+
 /** The lines that say which events were lost at a moment, give or take `slackNs`. */
 export function lossLines(losses: readonly Loss[], at: number, slackNs: number): string[] {
   const here = losses.filter(
     (loss) => loss.first_ns - slackNs <= at && at <= loss.last_ns + slackNs,
   );
   const line = ({ count, cause, first_ns: first, last_ns: last }: Loss) =>
-    `${plural(count, 'event')} lost here: ${cause}, over ${formatDuration(last - first)}`;
+    `${lostCount(count)} lost here: ${cause}, over ${formatDuration(last - first)}`;
   return here.slice(0, 3).map(line);
 }
 

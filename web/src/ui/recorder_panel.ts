@@ -18,7 +18,7 @@ export function recorderPanel(summary: Summary): HTMLElement {
     { class: 'pad recorder' },
     ...section('Cost of recording', costOf(summary.bill)),
     ...section('Left out to keep within the budget', shedTable(summary.shed_classes)),
-    ...section('Lost', lossTable(summary.loss, summary.loss_total)),
+    ...section('Lost', lossTable(summary.loss, summary.loss_total, summary.loss_at_least)),
     ...section('Wall time', h('p', {}, wallText(summary))),
     ...section('The trace says of itself', metadataOf(summary.metadata)),
   );
@@ -66,13 +66,24 @@ function shedTable(classes: readonly ShedClass[]): HTMLElement {
   return table(['Class', 'Left out', 'Kept at the least'], rows);
 }
 
-function lossTable(loss: readonly Loss[], total: number): HTMLElement {
+function lossTable(
+  loss: readonly Loss[],
+  total: number | null,
+  atLeast: number,
+): HTMLElement {
   if (total === 0) return h('p', { class: 'soft' }, 'Nothing was counted as lost.');
-  const causes = new Map<string, number>();
-  for (const entry of loss) causes.set(entry.cause, (causes.get(entry.cause) ?? 0) + entry.count);
-  const listed = [...causes.values()].reduce((sum, count) => sum + count, 0);
-  const rows = [...causes].map(([cause, count]) => [cause, formatCount(count)]);
-  if (listed < total) rows.push(['causes beyond the list', formatCount(total - listed)]);
+  const causes = new Map<string, { counted: number; isKnown: boolean }>();
+  for (const { cause, count } of loss) {
+    const entry = causes.get(cause) ?? { counted: 0, isKnown: true };
+    entry.counted += count ?? 0;
+    entry.isKnown &&= count !== null;
+    causes.set(cause, entry);
+  }
+  const listed = [...causes.values()].reduce((sum, { counted }) => sum + counted, 0);
+  const text = (counted: number, isKnown: boolean) =>
+    isKnown ? formatCount(counted) : counted === 0 ? 'unknown' : `at least ${formatCount(counted)}`;
+  const rows = [...causes].map(([cause, { counted, isKnown }]) => [cause, text(counted, isKnown)]);
+  if (listed < atLeast) rows.push(['causes beyond the list', formatCount(atLeast - listed)]);
   return table(['Cause', 'Events'], rows);
 }
 

@@ -1,0 +1,127 @@
+// A recorder whose files are taken away, or whose disk refuses: what is lost by that, or may be, is
+// said, and the last record of it stays.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "dial9/event.h"
+#include "recorder/recovery.h"
+#include "recorder/test_support.h"
+
+namespace dial9::internal {
+namespace {
+
+namespace fs = std::filesystem;
+
+DIAL9_EVENT(Kept, (std::uint64_t, number));
+
+RecorderOptions on_disk(const TempDir& dir) {
+  RecorderOptions options = RecorderOptions::disk(dir.path());
+  options.arena_bytes = std::uint64_t{256} << 10;
+  return options;
+}
+
+void pass(SteppedRecorder& recorder) {
+  recorder.advance(2 * kTestSecond);
+  recorder.step();
+}
+
+TEST(RecorderTrouble, SaysThatAKillIsNoLongerSurvivedWhenTheBufferFileIsRemoved) {
+  const TempDir dir;
+  SteppedRecorder recorder(on_disk(dir), false);
+  const std::string run = recorder->status().directory;
+  record(Kept{0});
+  pass(recorder);
+  EXPECT_TRUE(recorder->status().reason.empty()) << recorder->status().reason;
+  fs::remove(run + "/" + kArenaName);
+  for (std::uint64_t i = 1; i < 4; ++i) {
+    record(Kept{i});
+    pass(recorder);
+  }
+  EXPECT_TRUE(recorder->status().is_recording);
+  EXPECT_NE(recorder->status().reason.find("don't survive a kill"), std::string::npos)
+      << recorder->status().reason;
+  ASSERT_EQ(recorder.messages().size(), 1U) << "said once";
+  EXPECT_NE(recorder.messages()[0].find(kArenaName), std::string::npos);
+  ASSERT_TRUE(recorder->rotate(std::chrono::seconds(1)));
+  const Trace trace = Trace::of_directory(run);
+  EXPECT_EQ(trace.count("Kept"), 4U);
+  EXPECT_NE(trace.metadata("dial9.degraded").find("don't survive a kill"), std::string::npos);
+}
+
+TEST(RecorderTrouble, SaysItTooWhenTheWholeDirectoryIsRemoved) {
+  const TempDir dir;
+  SteppedRecorder recorder(on_disk(dir), false);
+  const std::string run = recorder->status().directory;
+  fs::remove_all(run);
+  record(Kept{0});
+  pass(recorder);
+  EXPECT_TRUE(fs::exists(run + "/.lock")) << "the directory is made again";
+  EXPECT_NE(recorder->status().reason.find("don't survive a kill"), std::string::npos)
+      << recorder->status().reason;
+}
+
+TEST(RecorderTrouble, LeavesAFileAloneThatTookThePlaceOfItsBuffers) {
+  const TempDir dir;
+  SteppedRecorder recorder(on_disk(dir), false);
+  const std::string file = recorder->status().directory + "/" + kArenaName;
+  fs::remove(file);
+  std::ofstream(file) << "somebody's";
+  pass(recorder);
+  EXPECT_FALSE(recorder->status().reason.empty());
+  EXPECT_TRUE(recorder->stop(std::chrono::seconds(1)).is_complete);
+  EXPECT_TRUE(fs::exists(file));
+}
+
+TEST(RecorderTrouble, KeepsTheOnlyRecordOfALossThatNoSegmentCouldTell) {
+  const TempDir dir;
+  std::string run;
+  StopResult result;
+  {
+    SteppedRecorder recorder(on_disk(dir), false);
+    run = recorder->status().directory;
+    record(Kept{0});
+    pass(recorder);
+    ASSERT_TRUE(recorder->rotate(std::chrono::seconds(1)));
+    fs::create_directories(run + "/trace.1.bin.active");  // no segment can be made any more
+    for (std::uint64_t i = 1; i < 8; ++i) record(Kept{i});
+    result = recorder->stop(std::chrono::seconds(1));
+  }
+  EXPECT_FALSE(result.is_complete);
+  EXPECT_NE(result.unfinished.find("dial9 recover"), std::string::npos) << result.unfinished;
+  EXPECT_EQ(result.events_written, 1U);
+  EXPECT_EQ(result.events_dropped, 7U);
+  ASSERT_TRUE(fs::exists(run + "/" + kArenaName));
+  fs::remove(run + "/trace.1.bin.active");
+  const RunReport report = recover_run(run, {});
+  EXPECT_EQ(report.state, RunState::kRecovered) << describe(report);
+  const Trace trace = Trace::of_directory(run);
+  EXPECT_EQ(trace.count("Kept") + trace.lost("write_failed"), 8U);
+  EXPECT_EQ(trace.lost("write_failed"), 7U);
+}
+
+TEST(RecorderTrouble, LeavesNoGapInTheNumbersOfSegmentsWhoseLossIsCounted) {
+  const TempDir dir;
+  SteppedRecorder recorder(on_disk(dir), false);
+  const std::string run = recorder->status().directory;
+  record(Kept{0});
+  pass(recorder);
+  ASSERT_TRUE(recorder->rotate(std::chrono::seconds(1)));
+  record(Kept{1});
+  pass(recorder);
+  ASSERT_TRUE(fs::remove(run + "/trace.1.bin.active"));
+  pass(recorder);
+  record(Kept{2});
+  pass(recorder);
+  ASSERT_TRUE(recorder->rotate(std::chrono::seconds(1)));
+  const Trace trace = Trace::of_directory(run);
+  EXPECT_EQ(trace.count("Kept"), 2U);
+  EXPECT_EQ(trace.lost("file_removed"), 1U);
+  EXPECT_TRUE(fs::exists(run + "/trace.1.bin")) << "the number is used again";
+  EXPECT_EQ(trace.metadata("segment.index"), "1");
+}
+
+}  // namespace
+}  // namespace dial9::internal
