@@ -16,6 +16,7 @@
 #include <filesystem>
 
 #include "base/os_error.h"
+#include "base/unique_fd.h"
 #include "format/wire.h"
 #include "recorder/arena.h"
 #include "recorder/directory_names.h"

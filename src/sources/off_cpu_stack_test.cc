@@ -110,7 +110,9 @@ struct Leftovers {
 TEST_F(OffCpuStack, ALeftoverOfAnEarlierCallIsNotTakenForACaller) {
   Pipe pipe;
   const Worker worker([&] { Leftovers::run(pipe.out.get()); });
-  const BlockedThread thread = look(worker.tid(), "read");
+  // With cold caches the tables' budget may end before the stack does; it is truncated then.
+  BlockedThread thread = look(worker.tid(), "read");
+  for (int i = 0; i < 20 && thread.is_truncated; ++i) thread = look(worker.tid(), "read");
   pipe.release();
   EXPECT_FALSE(thread.is_truncated);
   EXPECT_TRUE(worker.is_outermost(thread.frames));

@@ -1,8 +1,9 @@
 // Walks a copied stack of which only pc and sp are known. Most walks never need the frame pointer,
 // or meet a frame that saved it first. Else candidates are tried: {caller's fp, return address}
 // pairs from the stack pointer up. Strongest property: a walk that used a wrong one is taken only
-// if it fits to the outermost frame and a direct call there calls the frame it leads to; and it is
-// marked. What stays possible is a leftover of a call through a pointer.
+// if it fits to the outermost frame and a direct call there calls the frame it leads to, or, where
+// none is like that, if it is the first with a call through a pointer; and it is marked. What stays
+// possible is a leftover of a call through a pointer below another such call.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,17 +32,25 @@ class FpGuess {
     const Result without = walk(kUnknownFp);
     if (!needs_fp(without.stop)) return without;
     unsigned tries = 0;
+    std::uint64_t indirect = 0;  // 0: none
     for (std::uint64_t at = sp; at - sp < kMostBytes && tries < kMostWalks; at += 8) {
       std::uint64_t ra = 0;
       if (!stack_.load(at + 8, ra)) break;
       if (!call_before(ra).is_there) continue;
       ++tries;
       Result result = walk(at);
-      if (!is_whole(result) || !call_fits(ra, result.count)) continue;
+      // What wasn't read might have been the right one.
+      if (result.stop == StopReason::kBudget) return walk(kUnknownFp);
+      const Fit fit = is_whole(result) ? call_fit(ra, result.count) : Fit::kNone;
+      if (fit == Fit::kIndirect && indirect == 0) indirect = at;
+      if (fit != Fit::kDirect) continue;
       result.has_guessed_fp = true;
       return result;
     }
-    return walk(kUnknownFp);
+    if (indirect == 0) return walk(kUnknownFp);
+    Result result = walk(indirect);
+    result.has_guessed_fp = true;
+    return result;
   }
 
  private:
@@ -86,17 +95,19 @@ class FpGuess {
     return std::bit_cast<std::uint64_t>(word);
   }
 
-  // Does a direct call before `ra` call the frame that it leads to? The other frames follow from
-  // tables.
-  bool call_fits(std::uint64_t ra, std::uint32_t count) {
+  // Does the call before `ra` call the frame that it leads to? Of one through a pointer nobody
+  // knows. The other frames follow from tables.
+  enum class Fit : std::uint8_t { kNone, kIndirect, kDirect };
+  Fit call_fit(std::uint64_t ra, std::uint32_t count) {
     for (std::uint32_t i = 1; i < count; ++i) {
       if (frames_[i] != ra) continue;
       const Call call = call_before(ra);
-      if (call.target == 0) return true;
+      if (call.target == 0) return Fit::kIndirect;
       const std::uint64_t callee = function_at(i == 1 ? frames_[0] : frames_[i - 1] - 1);
-      return callee != 0 && callee == destination(call.target);
+      const bool is_it = callee != 0 && callee == destination(call.target);
+      return is_it ? Fit::kDirect : Fit::kNone;
     }
-    return false;
+    return Fit::kNone;
   }
 
   Stack& stack_;
