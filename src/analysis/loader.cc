@@ -220,6 +220,8 @@ void Loader::Impl::make_plan(const format::Schema& schema) {
   }
   plan.type = type->second;
   if (const Known* known = find_known(schema.name); known != nullptr) {
+    // Allocations are also rows of their own on the page, each with its stack.
+    if (known->handler == &Impl::on_alloc) plan_custom(plan, schema);
     plan.handler = known->handler;
     resolve(plan, schema, {known->fields.begin(), known->fields.size()});
   } else if (!plan_span(plan, schema) && !plan_whole_span(plan, schema)) {
@@ -238,6 +240,9 @@ bool Loader::Impl::on_event(const format::Event& event) {
   touch(event.timestamp_ns);
   if (plan.handler != nullptr) {
     (this->*plan.handler)(event, plan);
+    if (plan.table != kNoIndex && plan.handler != &Impl::on_custom) {
+      on_custom(event, plan);
+    }
   }
   charge(1);
   return !trace_.hit_memory_limit;

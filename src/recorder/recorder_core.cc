@@ -203,7 +203,10 @@ void RecorderCore::check_buffer_file() {
   const std::uint64_t now_ns = seams_.clock.now_ns ? seams_.clock.now_ns() : kernel_now_ns();
   if (buffer_file_.st_ino == 0 || now_ns < next_file_check_ns_) return;
   next_file_check_ns_ = now_ns + kFileCheckNs;
-  if (has_buffer_file()) return;
+  struct stat there{};
+  const bool is_seen = ::lstat((run_->path() + "/" + kArenaName).c_str(), &there) == 0;
+  // A directory that can't be searched just now says nothing about the file.
+  if (has_buffer_file() || (!is_seen && errno != ENOENT && errno != ENOTDIR)) return;
   buffer_file_ = {};
   degrade("thread buffers don't survive a kill any more: '" + run_->path() + "/" + kArenaName +
           "' was removed; restart the recorder to have them again");
