@@ -1,7 +1,6 @@
-// Puts samples on the lane of the worker whose thread they are of, or on a row of the thread's own,
-// and dumps in the life of their task. A thread that several workers had is told apart by what the
-// worker's nearest park says.
-// SPDX-License-Identifier: Apache-2.0
+// Puts samples and waits on the lane of the worker whose thread they are of, samples of others on a
+// row of the thread's own, and dumps in the life of their task. A thread that several workers had
+// is told apart by what the worker's nearest park says. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -121,6 +120,19 @@ void Loader::Impl::build_profile() {
     members = {};
   }
   samples_.clear();
+  for (std::size_t i = 0; i < trace_.off_cpu.size(); ++i) {
+    OffCpuWait& wait = trace_.off_cpu[i];
+    wait.lane = lanes.at(wait.tid, wait.at_ns);
+    for (NameId* name :
+         {&wait.thread_name, &wait.label_name, &wait.label_value, &wait.call, &wait.cause}) {
+      *name = settled(*name);
+    }
+  }
+  for (std::size_t i = 0; i < trace_.thread_times.size(); ++i) {
+    ThreadTime& time = trace_.thread_times[i];
+    time.lane = lanes.at(time.tid, time.at_ns);
+    time.thread_name = settled(time.thread_name);
+  }
   std::vector<std::uint32_t> order(dumps_.size());
   std::iota(order.begin(), order.end(), 0U);
   dial9::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <unordered_set>
 
 #include "analysis/counts.h"
+#include "analysis/custom_rows.h"
 #include "analysis/human.h"
 #include "base/stable_sort.h"
 
@@ -23,31 +23,11 @@ struct Books {
   bool is_there = false;
 };
 
-template <class Use>
-void for_each_book(const Trace& trace, Use use) {
-  const NameId wanted = trace.names.find("CpuProfileEvent");
-  for (const EventTable& table : trace.custom) {
-    if (table.name != wanted || wanted == kNoName) {
-      continue;
-    }
-    const auto cell = [&](std::size_t row, std::string_view name) -> std::uint64_t {
-      for (std::size_t i = 0; i < table.fields.size(); ++i) {
-        if (trace.names.text(table.fields[i].name) == name) {
-          const Cell found = table.cell(row, i);
-          return found.type == CellType::kU64 ? found.bits : 0;
-        }
-      }
-      return 0;
-    };
-    for (std::size_t row = 0; row < table.size(); ++row) {
-      use(table.at_ns[row], [&](std::string_view name) { return cell(row, name); });
-    }
-  }
-}
+constexpr std::string_view kBook = "CpuProfileEvent";
 
 Books books_of(const Trace& trace, const SampleFilter& filter) {
   Books books;
-  for_each_book(trace, [&](std::uint64_t at_ns, const auto& cell) {
+  for_each_custom(trace, kBook, [&](std::uint64_t at_ns, const auto& cell) {
     if (at_ns < filter.from_ns || at_ns >= filter.to_ns) {
       return;
     }
@@ -63,93 +43,16 @@ std::uint64_t period_time(std::uint64_t periods, std::uint64_t hz) {
   return count_of(static_cast<double>(periods) * 1e9 / static_cast<double>(hz) + 0.5);
 }
 
-class Filter {
- public:
-  Filter(const Trace& trace, const SampleFilter& filter) : trace_(trace), filter_(filter) {
-    if (filter.span) {
-      add_spans_inside(*filter.span);
-    }
-  }
-
-  enum class Verdict : std::uint8_t { kTakes, kLeaves, kUnknown };
-
-  Verdict judge(const CpuSample& sample, const SampleRow& row) const {
-    if (sample.at_ns < filter_.from_ns || sample.at_ns >= filter_.to_ns || !is_on_thread(sample) ||
-        !has_label(sample)) {
-      return Verdict::kLeaves;
-    }
-    if (filter_.worker &&
-        (row.lane == kNoIndex || trace_.lanes[row.lane].worker != *filter_.worker)) {
-      return Verdict::kLeaves;
-    }
-    if (filter_.span && sample.span_id == kUnknownId) {
-      return Verdict::kUnknown;
-    }
-    if (filter_.span && !spans_.contains(sample.span_id)) {
-      return Verdict::kLeaves;
-    }
-    return filter_.task ? judge_task(sample, row) : Verdict::kTakes;
-  }
-
- private:
-  // Parents come before or behind their children: a child's chain of parents is short.
-  void add_spans_inside(std::uint64_t id) {
-    constexpr int kMostDepth = 256;
-    spans_.insert(id);
-    const Spans& spans = trace_.spans;
-    for (std::uint32_t i = 0; i < spans.size(); ++i) {
-      std::uint32_t at = i;
-      for (int depth = 0; at != kNoIndex && depth < kMostDepth; ++depth) {
-        if (spans.id[at] == id) {
-          spans_.insert(spans.id[i]);
-          break;
-        }
-        at = spans.parent[at];
-      }
-    }
-    spans_.erase(0);
-  }
-
-  bool is_on_thread(const CpuSample& sample) const {
-    return filter_.thread.empty() || trace_.names.text(sample.thread_name) == filter_.thread ||
-           std::to_string(sample.tid) == filter_.thread;
-  }
-
-  bool has_label(const CpuSample& sample) const {
-    if (filter_.label.empty()) {
-      return true;
-    }
-    if (sample.label_name == kNoName) {
-      return false;
-    }
-    const std::string_view name = trace_.names.text(sample.label_name);
-    const std::string_view wanted = filter_.label;
-    if (!wanted.starts_with(name)) {
-      return false;
-    }
-    const std::string_view rest = wanted.substr(name.size());
-    return rest.empty() ||
-           (rest.front() == '=' && rest.substr(1) == trace_.names.text(sample.label_value));
-  }
-
-  // Where the writer doesn't say the task, it is that of the poll that the worker was in.
-  Verdict judge_task(const CpuSample& sample, const SampleRow& row) const {
-    if (sample.task_id != kUnknownId) {
-      return sample.task_id == *filter_.task ? Verdict::kTakes : Verdict::kLeaves;
-    }
-    if (row.lane == kNoIndex) {
-      return Verdict::kUnknown;
-    }
-    const std::uint32_t poll = trace_.poll_at(row.lane, sample.at_ns);
-    const std::uint32_t task = poll == kNoIndex ? kNoIndex : trace_.polls.task[poll];
-    return task != kNoIndex && trace_.tasks.id[task] == *filter_.task ? Verdict::kTakes
-                                                                      : Verdict::kLeaves;
-  }
-
-  const Trace& trace_;
-  const SampleFilter& filter_;
-  std::unordered_set<std::uint64_t> spans_;
-};
+SampleContext context_of(const CpuSample& sample, const SampleRow& row) {
+  return {.at_ns = sample.at_ns,
+          .task_id = sample.task_id,
+          .span_id = sample.span_id,
+          .tid = sample.tid,
+          .lane = row.lane,
+          .thread_name = sample.thread_name,
+          .label_name = sample.label_name,
+          .label_value = sample.label_value};
+}
 
 struct Counts {
   std::uint64_t cpu = 0;       // samples of CPU time in all
@@ -164,7 +67,7 @@ std::uint64_t weight_of(const CpuSample& sample, std::uint64_t hz) {
 // Calls use(index, sample) for each sample that the filter takes.
 template <class Use>
 void for_each_taken(const Trace& trace, const SampleFilter& filter, Counts& counts, Use use) {
-  const Filter takes(trace, filter);
+  const SampleJudge takes(trace, filter);
   for (const SampleRow& row : trace.sample_rows) {
     for (std::uint32_t i = row.samples.first; i < row.samples.last; ++i) {
       const CpuSample& sample = trace.samples[i];
@@ -173,9 +76,9 @@ void for_each_taken(const Trace& trace, const SampleFilter& filter, Counts& coun
         continue;
       }
       ++counts.cpu;
-      const Filter::Verdict verdict = takes.judge(sample, row);
-      counts.unknown += verdict == Filter::Verdict::kUnknown ? 1 : 0;
-      if (verdict == Filter::Verdict::kTakes) {
+      const Verdict verdict = takes.judge(context_of(sample, row));
+      counts.unknown += verdict == Verdict::kUnknown ? 1 : 0;
+      if (verdict == Verdict::kTakes) {
         use(i, sample);
       }
     }
@@ -225,11 +128,6 @@ void add_notes(const Trace& trace, const SampleFilter& filter, const Counts& cou
 
 }  // namespace
 
-bool SampleFilter::empty() const {
-  return from_ns == 0 && to_ns == ~std::uint64_t{0} && !worker && thread.empty() && !task &&
-         !span && label.empty();
-}
-
 std::uint64_t cpu_sample_hz(const Trace& trace) {
   std::uint64_t hz = 0;
   bool is_one = true;
@@ -237,7 +135,7 @@ std::uint64_t cpu_sample_hz(const Trace& trace) {
     is_one = is_one && (hz == 0 || hz == found || found == 0);
     hz = found == 0 ? hz : found;
   };
-  for_each_book(trace, [&](std::uint64_t, const auto& cell) { note(cell("asked_hz")); });
+  for_each_custom(trace, kBook, [&](std::uint64_t, const auto& cell) { note(cell("asked_hz")); });
   for (const MetadataEntry& entry : trace.metadata) {
     if (entry.key == "cpu.profile.frequency_hz") {
       std::uint64_t found = 0;

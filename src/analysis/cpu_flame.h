@@ -10,22 +10,11 @@
 #include <vector>
 
 #include "analysis/flame.h"
+#include "analysis/sample_filter.h"
 #include "analysis/stack_names.h"
 #include "analysis/trace.h"
 
 namespace dial9::analysis {
-
-// What is set has to be so.
-struct SampleFilter {
-  std::uint64_t from_ns = 0;  // as recorded; [from, to)
-  std::uint64_t to_ns = ~std::uint64_t{0};
-  std::optional<std::uint32_t> worker = {};
-  std::string thread = {};                 // its name, or its id
-  std::optional<std::uint64_t> task = {};  // an id
-  std::optional<std::uint64_t> span = {};  // an id: in it or in a span inside it
-  std::string label = {};                  // "name=value", or a name alone: has such a label
-  bool empty() const;
-};
 
 struct CpuFlame {
   FlameTree tree;

@@ -14,14 +14,6 @@ namespace {
 
 constexpr std::size_t kMostFoldedBytes = std::size_t{64} << 20;
 
-std::string right(std::string_view text, std::size_t width) {
-  // Counts letters, not bytes: "µs" is three of them.
-  const auto letters = static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-  return std::string(letters < width ? width - letters : 1, ' ') + std::string(text);
-}
-
 std::string function_text(const FlameTree& tree, FrameId frame) {
   std::string text = to_printable(tree.name(frame));
   if (!tree.module(frame).empty()) {
@@ -86,14 +78,14 @@ std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::
   if (functions.empty()) {
     return out;
   }
-  out += "\n" + right("self", kWeightWidth) + right("", kPercentWidth) +
-         right("total", kWeightWidth) + right("", kPercentWidth) + "  function\n";
+  out += "\n" + right_aligned("self", kWeightWidth) + right_aligned("", kPercentWidth) +
+         right_aligned("total", kWeightWidth) + right_aligned("", kPercentWidth) + "  function\n";
   for (std::size_t i = 0; i < functions.size() && i < limit; ++i) {
     const FlameFunction& function = functions[i];
-    out += right(flame_weight(tree.unit(), function.self), kWeightWidth) +
-           right(percent_of(function.self, tree.total()), kPercentWidth) +
-           right(flame_weight(tree.unit(), function.total), kWeightWidth) +
-           right(percent_of(function.total, tree.total()), kPercentWidth) + "  " +
+    out += right_aligned(flame_weight(tree.unit(), function.self), kWeightWidth) +
+           right_aligned(percent_of(function.self, tree.total()), kPercentWidth) +
+           right_aligned(flame_weight(tree.unit(), function.total), kWeightWidth) +
+           right_aligned(percent_of(function.total, tree.total()), kPercentWidth) + "  " +
            function_text(tree, function.frame) + "\n";
   }
   if (functions.size() > limit) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/human.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -64,6 +65,13 @@ std::string human_bytes(std::uint64_t bytes) {
     ++unit;
   }
   return unit == 0 ? std::to_string(bytes) + " B" : with_digits(value, kUnits[unit]);
+}
+
+std::string right_aligned(std::string_view text, std::size_t width) {
+  const auto letters = static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+  return std::string(letters < width ? width - letters : 1, ' ') + std::string(text);
 }
 
 std::string iso_time(std::uint64_t realtime_ns) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ std::string counted(std::uint64_t count, std::string_view noun, std::string_view
                     std::string_view many);
 std::string human_share(double share);         // 0 to 1, as per cent
 std::string human_bytes(std::uint64_t bytes);  // binary units
+// At least one blank before it; `width` counts letters, not bytes: "µs" is two of them.
+std::string right_aligned(std::string_view text, std::size_t width);
 
 // "2026-06-22T16:36:15.256522678Z" of nanoseconds since 1970 (UTC, no leap seconds).
 std::string iso_time(std::uint64_t realtime_ns);

@@ -11,22 +11,6 @@ namespace dial9::analysis {
 
 using format::Event;
 
-namespace {
-
-constexpr std::uint64_t kNoFd = ~std::uint64_t{0};
-
-// "recv(fd 12, peer 10.0.0.7:6379)"
-std::string wait_text(std::string_view call, std::uint64_t fd, std::string_view peer) {
-  std::string text(call);
-  if (fd != kNoFd) {
-    text += "(fd " + std::to_string(fd);
-    text += peer.empty() ? ")" : ", peer " + std::string(peer) + ")";
-  }
-  return text;
-}
-
-}  // namespace
-
 void Loader::Impl::on_blocking_call(const Event& event, const Plan& plan) {
   Block block;
   block.start_ns = event.timestamp_ns;
@@ -52,30 +36,6 @@ void Loader::Impl::on_lock_wait(const Event& event, const Plan& plan) {
   blocks_.push_back(block);
   block_task_ids_.push_back(identity(event, plan.field[1], 0));
   touch(block.end_ns());
-}
-
-void Loader::Impl::on_off_cpu(const Event& event, const Plan& plan) {
-  constexpr std::uint64_t kPreemptedReason = 1;
-  Block block;
-  block.start_ns = event.timestamp_ns;
-  block.duration_ns = number(event, plan.field[1], 0);
-  block.kind = number(event, plan.field[2], 0) == kPreemptedReason ? BlockKind::kPreempted
-                                                                   : BlockKind::kOffCpu;
-  block.tid = number32(event, plan.field[0], 0);
-  block.stack = stack(event, plan.field[3]);
-  touch(block.end_ns());
-  if (number(event, plan.field[4], 0) != 0) {
-    return;  // a worker that waits for work is in none of its polls
-  }
-  if (const NameId call = text(event, plan.field[6]); call != kNoName) {
-    const NameId peer = text(event, plan.field[8]);
-    const std::string wait = wait_text(trace_.names.text(call), number(event, plan.field[7], kNoFd),
-                                       peer == kNoName ? "" : trace_.names.text(peer));
-    charge(wait.size());
-    block.call = trace_.names.intern(wait);
-  }
-  blocks_.push_back(block);
-  block_task_ids_.push_back(identity(event, plan.field[5], 0));
 }
 
 void Loader::Impl::on_resource_usage(const Event& event, const Plan& plan) {

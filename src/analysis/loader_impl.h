@@ -101,7 +101,7 @@ class Loader::Impl final : public format::Visitor {
   void on_stack(std::uint32_t id, std::span<const std::uint64_t> leaf_first) override;
 
  private:
-  static constexpr std::size_t kMaxFields = 11;
+  static constexpr std::size_t kMaxFields = 17;
   static constexpr std::int16_t kNoField = -1;
 
   // What a schema turned out to be.
@@ -157,7 +157,6 @@ class Loader::Impl final : public format::Visitor {
   // --- handlers (load_process.cc)
   void on_blocking_call(const format::Event& event, const Plan& plan);
   void on_lock_wait(const format::Event& event, const Plan& plan);
-  void on_off_cpu(const format::Event& event, const Plan& plan);
   void on_resource_usage(const format::Event& event, const Plan& plan);
   void on_clock_sync(const format::Event& event, const Plan& plan);
   void on_metadata(const format::Event& event, const Plan& plan);
@@ -169,6 +168,10 @@ class Loader::Impl final : public format::Visitor {
   void on_platform_stall(const format::Event& event, const Plan& plan);
   void build_platform();
   AcceptQueue* accept_queue(std::uint64_t cookie, std::uint64_t inode, const std::string& address);
+
+  // --- handlers (load_off_cpu.cc)
+  void on_off_cpu(const format::Event& event, const Plan& plan);
+  void on_thread_times(const format::Event& event, const Plan& plan);
 
   // --- handlers (load_profile.cc)
   void on_cpu_sample(const format::Event& event, const Plan& plan);

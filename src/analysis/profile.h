@@ -1,9 +1,9 @@
-// What profilers leave in a trace: call stacks, samples of running threads, dumps of suspended
-// tasks, and the symbols that name addresses. Strongest property: an address that no symbol covers
-// stays an address. Spec: docs/spec/events.md, "Profiling".
+// What profilers leave in a trace: call stacks, samples of running threads, waits of others, dumps
+// of suspended tasks, and the symbols that name addresses. Strongest property: an address that no
+// symbol covers stays an address. Spec: docs/spec/events.md, "Profiling".
 //
-// Memory: 8 bytes a distinct stack's frame, 64 a sample, 16 a dump, 40 a symbol; counted in
-// Trace::bytes().
+// Memory: 8 bytes a distinct stack's frame, 64 a sample, 80 a wait, 72 a record of a thread's
+// times, 16 a dump, 40 a symbol; counted in Trace::bytes().
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -85,6 +85,41 @@ struct SampleRow {
   std::uint32_t tid = 0;   // of a thread of its own
   NameId thread_name = kNoName;
   Range samples;  // by time
+};
+
+// A wait of a thread off the CPU, or a piece of one.
+struct OffCpuWait {
+  std::uint64_t at_ns = 0;             // its first look
+  std::uint64_t proven_ns = 0;         // it went on for so long from there
+  std::uint64_t share_ns = 0;          // and before or after for so long, by estimate
+  std::uint64_t task_id = kUnknownId;  // 0: none; kUnknownId: none, or not known
+  std::uint64_t span_id = kUnknownId;  // likewise
+  std::uint32_t tid = 0;
+  std::uint32_t stack = 0;  // kNoIndex: not recorded
+  std::uint32_t lane = 0;   // of the worker that the thread was then; kNoIndex: of none
+  NameId thread_name = kNoName;
+  NameId label_name = kNoName;
+  NameId label_value = kNoName;
+  NameId call = kNoName;  // "recv(fd 12, peer 10.0.0.7:6379)"
+  NameId cause = kNoName;
+  bool is_continued = false;  // the wait of its thread's row before
+  bool is_parked = false;     // a worker that waits for work
+  bool is_preempted = false;  // it waited for a CPU
+  bool is_truncated = false;  // the stack's outer frames are missing
+};
+
+// How a thread's time up to `at_ns` splits: running, runnable and blocked sum to elapsed.
+struct ThreadTime {
+  std::uint64_t at_ns = 0;
+  std::uint64_t elapsed_ns = 0;
+  std::uint64_t running_ns = 0;
+  std::uint64_t runnable_ns = 0;
+  std::uint64_t blocked_ns = 0;
+  std::uint64_t seen_ns = 0;   // of blocked: proven in waits
+  std::uint64_t share_ns = 0;  // of blocked: in waits by estimate
+  std::uint32_t tid = 0;
+  std::uint32_t lane = 0;  // of the worker that the thread was then; kNoIndex: of none
+  NameId thread_name = kNoName;
 };
 
 // Where a suspended task waited.

@@ -369,6 +369,8 @@ struct Trace {
   std::vector<HeapWindow> heap_windows;    // by time
   std::uint64_t heap_frees_unmatched = 0;  // of samples that aren't in the trace
   bool tracks_live_heap = false;           // frees of samples are recorded
+  Column<OffCpuWait> off_cpu;              // by time
+  Column<ThreadTime> thread_times;         // by time
   Column<ResourceSample> resources;
   Column<PlatformStall> platform_stalls;   // by begin_ns
   std::vector<AcceptQueue> accept_queues;  // in order of first sight, at most kMostAcceptQueues

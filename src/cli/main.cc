@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   dial9::cli::add_spans(arguments);
   dial9::cli::add_flame(arguments);
   dial9::cli::add_heap(arguments);
+  dial9::cli::add_offcpu(arguments);
   dial9::cli::add_recover(arguments);
   dial9::cli::add_serve(arguments);
   dial9::cli::add_doctor(arguments);

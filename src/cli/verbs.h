@@ -17,5 +17,6 @@ void add_top(Arguments& arguments);
 void add_spans(Arguments& arguments);
 void add_flame(Arguments& arguments);
 void add_heap(Arguments& arguments);
+void add_offcpu(Arguments& arguments);
 
 }  // namespace dial9::cli

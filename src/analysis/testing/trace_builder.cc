@@ -14,7 +14,7 @@ struct EventSchema {
   std::vector<FieldSpec> fields;
 };
 
-// By TraceBuilder::Type, from 1.
+// By TraceBuilder::Type, from 1, up to the first of off_cpu_schemas().
 const std::vector<EventSchema>& schemas() {
   constexpr FieldType kVarint = FieldType::kVarint;
   constexpr FieldType kU32 = FieldType::kU32;
@@ -85,12 +85,48 @@ const std::vector<EventSchema>& schemas() {
   return kSchemas;
 }
 
+// From TraceBuilder::kOffCpu.
+const std::vector<EventSchema>& off_cpu_schemas() {
+  constexpr FieldType kVarint = FieldType::kVarint;
+  constexpr FieldType kU32 = FieldType::kU32;
+  constexpr FieldType kText = FieldType::kPooledString;
+  static const std::vector<EventSchema> kSchemas = {
+      {"OffCpuEvent",
+       {{"tid", kU32},
+        {"duration_ns", kVarint},
+        {"reason", FieldType::kU8},
+        {"callchain", FieldType::kPooledStackFrames, true},
+        {"share_ns", kVarint},
+        {"continued", FieldType::kBool},
+        {"parked", FieldType::kBool},
+        {"thread_name", kText, true},
+        {"task_id", kVarint, true},
+        {"span_id", kVarint, true},
+        {"label_name", kText, true},
+        {"label_value", kText, true},
+        {"call", kText, true},
+        {"cause", kText, true},
+        {"truncated", FieldType::kBool}}},
+      {"ThreadTimesEvent",
+       {{"tid", kU32},
+        {"thread_name", kText, true},
+        {"elapsed_ns", kVarint},
+        {"running_ns", kVarint},
+        {"runnable_ns", kVarint},
+        {"blocked_ns", kVarint},
+        {"seen_ns", kVarint},
+        {"share_ns", kVarint}}},
+  };
+  return kSchemas;
+}
+
 }  // namespace
 
 void TraceBuilder::begin(Type type, std::uint64_t at_ns) {
   if ((registered_ & (1U << type)) == 0) {
     registered_ |= 1U << type;
-    const EventSchema& schema = schemas()[type];
+    const EventSchema& schema =
+        type < kOffCpu ? schemas()[type] : off_cpu_schemas()[type - kOffCpu];
     encoder_.schema(type, schema.name, true, std::span(schema.fields));
   }
   encoder_.begin(type, at_ns);
@@ -237,6 +273,53 @@ void TraceBuilder::platform_stall(std::uint64_t begin_ns, std::uint64_t end_ns,
   encoder_.varint(stalled_ns);
   encoder_.varint(stalled_ns);
   encoder_.i64(step_ns);
+}
+
+void TraceBuilder::optional_text(std::string_view text) {
+  if (text.empty()) return encoder_.absent();
+  encoder_.present();
+  encoder_.pooled_string(text);
+}
+
+void TraceBuilder::optional_id(std::uint64_t id) {
+  if (id == 0) return encoder_.absent();
+  encoder_.present();
+  encoder_.varint(id);
+}
+
+void TraceBuilder::off_cpu(const OffCpuWaitEvent& wait) {
+  begin(kOffCpu, wait.at_ns);
+  encoder_.u32(wait.tid);
+  encoder_.varint(wait.proven_ns);
+  encoder_.u8(wait.reason);
+  if (wait.frames.empty()) {
+    encoder_.absent();
+  } else {
+    encoder_.present();
+    encoder_.pooled_stack(wait.frames);
+  }
+  encoder_.varint(wait.share_ns);
+  encoder_.boolean(wait.is_continued);
+  encoder_.boolean(wait.is_parked);
+  optional_text(wait.thread);
+  optional_id(wait.task);
+  optional_id(wait.span);
+  optional_text(wait.label.empty() ? "" : "tenant");
+  optional_text(wait.label);
+  optional_text(wait.call);
+  optional_text(wait.cause);
+  encoder_.boolean(wait.is_truncated);
+}
+
+void TraceBuilder::thread_times(const ThreadTimesEvent& times) {
+  begin(kThreadTimes, times.at_ns);
+  encoder_.u32(times.tid);
+  optional_text(times.thread);
+  for (const std::uint64_t ns :
+       {times.running_ns + times.runnable_ns + times.blocked_ns, times.running_ns,
+        times.runnable_ns, times.blocked_ns, times.seen_ns, times.share_ns}) {
+    encoder_.varint(ns);
+  }
 }
 
 void TraceBuilder::loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,

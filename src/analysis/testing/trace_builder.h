@@ -12,6 +12,36 @@
 
 namespace dial9::analysis::testing {
 
+// Empty and 0: absent, as our recorder writes what it doesn't know.
+struct OffCpuWaitEvent {
+  std::uint64_t at_ns = 0;
+  std::uint64_t proven_ns = 0;
+  std::uint64_t share_ns = 0;
+  std::string_view cause = {};
+  std::string_view call = {};
+  std::vector<std::uint64_t> frames = {};  // leaf first
+  std::uint32_t tid = 7;
+  std::string_view thread = "io";
+  std::uint64_t task = 0;
+  std::uint64_t span = 0;
+  std::string_view label = {};  // the value of the label "tenant"
+  std::uint8_t reason = 0;
+  bool is_continued = false;
+  bool is_parked = false;
+  bool is_truncated = false;
+};
+
+struct ThreadTimesEvent {
+  std::uint64_t at_ns = 0;
+  std::uint64_t running_ns = 0;
+  std::uint64_t runnable_ns = 0;
+  std::uint64_t blocked_ns = 0;
+  std::uint64_t seen_ns = 0;
+  std::uint64_t share_ns = 0;
+  std::uint32_t tid = 7;
+  std::string_view thread = "io";
+};
+
 class TraceBuilder {
  public:
   static constexpr std::uint64_t kNoWait = ~std::uint64_t{0};  // no sched_wait was sampled
@@ -44,6 +74,8 @@ class TraceBuilder {
                     std::uint32_t pending, std::uint32_t backlog, std::uint64_t drops = kNoDrops);
   void platform_stall(std::uint64_t begin_ns, std::uint64_t end_ns, std::string_view cause,
                       std::uint64_t stalled_ns, std::int64_t step_ns = 0);
+  void off_cpu(const OffCpuWaitEvent& wait);
+  void thread_times(const ThreadTimesEvent& times);  // elapsed is the sum of the three
   void loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,
             std::uint64_t first_ns, std::uint64_t last_ns);
   void clock_sync(std::uint64_t at_ns, std::uint64_t realtime_ns);
@@ -77,7 +109,11 @@ class TraceBuilder {
     kMetadata,
     kAcceptQueue,
     kPlatformStall,
+    kOffCpu,
+    kThreadTimes,
   };
+  void optional_text(std::string_view text);
+  void optional_id(std::uint64_t id);
   void begin(Type type, std::uint64_t at_ns);
 
   format::Encoder encoder_;

@@ -1,0 +1,239 @@
+// The report of waits off the CPU, over traces whose times are known.
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/off_cpu.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "analysis/testing/trace_builder.h"
+
+namespace dial9::analysis {
+namespace {
+
+using format::FieldType;
+using testing::OffCpuWaitEvent;
+using testing::TraceBuilder;
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+// "name proven+estimated waits", a line a group.
+std::string groups(const Trace& trace, const OffCpuReportOptions& options = {}) {
+  std::string text;
+  for (const OffCpuGroup& group : off_cpu_report(trace, options, nullptr).groups) {
+    text += (group.name.empty() ? "?" : group.name) + " " + std::to_string(group.proven_ns) + "+" +
+            std::to_string(group.estimated_ns) + " " + std::to_string(group.waits) + "\n";
+  }
+  return text;
+}
+
+std::string notes(const OffCpuReport& report) {
+  std::string text;
+  for (const std::string& note : report.heading.notes) text += note + "\n";
+  return text;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(OffCpuReport, RunningRunnableAndBlockedSumToWhatPassed) {
+  TraceBuilder builder;
+  builder.thread_times({.at_ns = 1'000 * kMs,
+                        .running_ns = 300 * kMs,
+                        .runnable_ns = 7,
+                        .blocked_ns = 700 * kMs - 7,
+                        .seen_ns = 500 * kMs,
+                        .share_ns = 100 * kMs});
+  builder.thread_times(
+      {.at_ns = 2'000 * kMs, .running_ns = 1'000 * kMs, .runnable_ns = 0, .blocked_ns = 0});
+  builder.thread_times({.at_ns = 1'000 * kMs, .blocked_ns = 900 * kMs, .tid = 8, .thread = "db"});
+  const OffCpuReport report = off_cpu_report(builder.load(), {}, nullptr);
+  ASSERT_EQ(report.threads.size(), 2U);
+  EXPECT_EQ(report.threads[0].tid, 8U) << "most blocked first";
+  const OffCpuThread& io = report.threads[1];
+  EXPECT_EQ(io.elapsed_ns, 2'000 * kMs);
+  EXPECT_EQ(io.running_ns, 1'300 * kMs);
+  EXPECT_EQ(io.runnable_ns, 7U);
+  EXPECT_EQ(io.blocked_ns, 700 * kMs - 7);
+  EXPECT_EQ(io.running_ns + io.runnable_ns + io.blocked_ns, io.elapsed_ns);
+  EXPECT_EQ(io.unseen_ns, 100 * kMs - 7);
+  EXPECT_EQ(report.unseen_ns, 1'000 * kMs - 7);
+  EXPECT_TRUE(has(notes(report), "in waits that nobody saw")) << notes(report);
+}
+
+TEST(OffCpuReport, KeepsProvenAndEstimatedTimeApartAndThePercentIsOfBoth) {
+  TraceBuilder builder;
+  builder.off_cpu({.at_ns = 10 * kMs,
+                   .proven_ns = 6 * kMs,
+                   .share_ns = 1 * kMs,
+                   .cause = "lock",
+                   .frames = {0x11, 0x21}});
+  builder.off_cpu({.at_ns = 40 * kMs, .proven_ns = 2 * kMs, .frames = {0x12, 0x21}});
+  builder.off_cpu({.at_ns = 60 * kMs, .share_ns = 1 * kMs, .cause = "lock"});
+  const Trace trace = builder.load();
+  EXPECT_EQ(groups(trace), "lock 6000000+2000000 2\n? 2000000+0 1\n");
+  const OffCpuReport report = off_cpu_report(trace, {}, nullptr);
+  EXPECT_EQ(report.tree.total(), 10 * kMs);
+  EXPECT_EQ(report.proven_ns, 8 * kMs);
+  EXPECT_EQ(report.estimated_ns, 2 * kMs);
+  EXPECT_EQ(report.tree.count(), 3U);
+  EXPECT_EQ(flame_folded(report.tree),
+            "0x21;0x11 7000000\n0x21;0x12 2000000\n[no stack] 1000000\n");
+  const std::string text = off_cpu_text(trace, report, OffCpuBy::kReason, 10);
+  EXPECT_TRUE(has(text, "80.0 %    6.00 ms    2.00 ms          2  lock\n")) << text;
+  EXPECT_TRUE(has(text, "20.0 %    2.00 ms       0 ns          1  unknown\n")) << text;
+}
+
+TEST(OffCpuReport, PiecesOfAWaitAreOneWait) {
+  TraceBuilder builder;
+  const auto piece = [&](std::uint64_t at_ms, bool is_continued, std::uint32_t tid = 7) {
+    builder.off_cpu({.at_ns = at_ms * kMs,
+                     .proven_ns = 10 * kMs,
+                     .cause = "disk",
+                     .tid = tid,
+                     .is_continued = is_continued});
+  };
+  piece(10, false);
+  piece(15, false, 8);
+  piece(20, true);
+  piece(30, true);
+  piece(50, false);
+  const Trace trace = builder.load();
+  EXPECT_EQ(groups(trace), "disk 50000000+0 3\n");
+  EXPECT_EQ(groups(trace, {.filter = {.from_ns = 25 * kMs, .to_ns = 40 * kMs}}),
+            "disk 15000000+0 1\n")
+      << "cut to the range; of the wait that began before it there is one";
+}
+
+TEST(OffCpuReport, LeavesParkedWorkersOutUnlessAskedForAndSaysSo) {
+  TraceBuilder builder;
+  builder.off_cpu({.at_ns = 1, .proven_ns = 30 * kMs, .cause = "events", .is_parked = true});
+  builder.off_cpu({.at_ns = 50 * kMs, .proven_ns = 10 * kMs, .cause = "socket"});
+  const Trace trace = builder.load();
+  const OffCpuReport report = off_cpu_report(trace, {}, nullptr);
+  EXPECT_EQ(report.tree.total(), 10 * kMs);
+  EXPECT_EQ(report.parked_ns, 30 * kMs);
+  EXPECT_TRUE(has(notes(report), "30.0 ms of workers that wait for work")) << notes(report);
+  EXPECT_EQ(groups(trace, {.has_parked = true}), "events 30000000+0 1\nsocket 10000000+0 1\n");
+}
+
+TEST(OffCpuReport, WaitsForACpuAreNotBlockedTime) {
+  TraceBuilder builder;
+  builder.off_cpu({.at_ns = 1, .proven_ns = 30 * kMs, .reason = 1});
+  const OffCpuReport report = off_cpu_report(builder.load(), {}, nullptr);
+  EXPECT_EQ(report.tree.total(), 0U);
+  EXPECT_TRUE(has(notes(report), "1 wait for a CPU left out")) << notes(report);
+}
+
+Trace two_requests() {
+  TraceBuilder builder;
+  builder.spawn(1, 5, "app.cc:3");
+  builder.off_cpu({.at_ns = 10,
+                   .proven_ns = 300,
+                   .cause = "socket",
+                   .call = "recv",
+                   .task = 5,
+                   .span = 17,
+                   .label = "acme"});
+  builder.off_cpu({.at_ns = 400, .proven_ns = 200, .cause = "lock", .tid = 9, .thread = "db"});
+  return builder.load();
+}
+
+TEST(OffCpuReport, SumsByReasonCallThreadTaskSpanAndLabel) {
+  const Trace trace = two_requests();
+  EXPECT_EQ(groups(trace), "socket 300+0 1\nlock 200+0 1\n");
+  EXPECT_EQ(groups(trace, {.by = OffCpuBy::kCall}), "recv 300+0 1\n? 200+0 1\n");
+  EXPECT_EQ(groups(trace, {.by = OffCpuBy::kThread}), "7 io 300+0 1\n9 db 200+0 1\n");
+  EXPECT_EQ(groups(trace, {.by = OffCpuBy::kTask}), "5 app.cc:3 300+0 1\n? 200+0 1\n");
+  EXPECT_EQ(groups(trace, {.by = OffCpuBy::kSpan}), "0x11 300+0 1\n? 200+0 1\n");
+  EXPECT_EQ(groups(trace, {.by = OffCpuBy::kLabel}), "tenant=acme 300+0 1\n? 200+0 1\n");
+}
+
+TEST(OffCpuReport, TakesOnlyWhatTheFilterSays) {
+  const Trace trace = two_requests();
+  EXPECT_EQ(groups(trace, {.filter = {.thread = "db"}}), "lock 200+0 1\n");
+  EXPECT_EQ(groups(trace, {.filter = {.label = "tenant=acme"}}), "socket 300+0 1\n");
+  EXPECT_EQ(groups(trace, {.filter = {.label = "tenant=bolt"}}), "");
+  EXPECT_EQ(groups(trace, {.filter = {.span = 17}}), "socket 300+0 1\n");
+  const OffCpuReport of_task = off_cpu_report(trace, {.filter = {.task = 5}}, nullptr);
+  EXPECT_EQ(of_task.tree.total(), 300U);
+  EXPECT_FALSE(of_task.has_threads);
+  EXPECT_TRUE(has(notes(of_task), "1 wait doesn't say whose")) << notes(of_task);
+  EXPECT_TRUE(has(notes(off_cpu_report(trace, {.filter = {.thread = "x"}}, nullptr)),
+                  "no wait is taken by the filter"));
+}
+
+TEST(OffCpuReport, AWaitInAPollIsThatTasksWhereTheWriterDoesNotSay) {
+  TraceBuilder builder;
+  builder.park(10, 3, 7);
+  builder.unpark(20, 3, TraceBuilder::kNoWait, 7);
+  builder.poll(30, 600, 3, 42, "app.cc:9");
+  builder.park(900, 3, 7);
+  builder.off_cpu({.at_ns = 100, .proven_ns = 200, .cause = "disk"});
+  builder.off_cpu({.at_ns = 100, .proven_ns = 50, .cause = "disk", .tid = 8});
+  const Trace trace = builder.load();
+  EXPECT_EQ(groups(trace, {.by = OffCpuBy::kTask}), "42 app.cc:9 200+0 1\n? 50+0 1\n");
+  EXPECT_EQ(groups(trace, {.filter = {.task = 42}}), "disk 200+0 1\n");
+  EXPECT_EQ(groups(trace, {.filter = {.worker = 3}}), "disk 200+0 1\n");
+}
+
+TEST(OffCpuReport, OfThreadsOnlyRecordsInTheRangeCount) {
+  TraceBuilder builder;
+  for (const std::uint64_t at_ms : {1'000U, 2'000U, 3'000U}) {
+    builder.thread_times({.at_ns = at_ms * kMs,
+                          .running_ns = at_ms * kMs / 10,
+                          .blocked_ns = 1'000 * kMs - at_ms * kMs / 10});
+  }
+  const OffCpuReport report = off_cpu_report(
+      builder.load(), {.filter = {.from_ns = 900 * kMs, .to_ns = 2'900 * kMs}}, nullptr);
+  ASSERT_EQ(report.threads.size(), 1U);
+  EXPECT_EQ(report.threads[0].elapsed_ns, 1'000 * kMs);
+  EXPECT_EQ(report.threads[0].running_ns, 200 * kMs);
+}
+
+TEST(OffCpuReport, ShowsStacksWithoutTheirOuterFramesAndNamesReturnAddresses) {
+  TraceBuilder builder;
+  auto& out = builder.encoder();
+  out.schema(101, "SymbolTableEntry", true,
+             {{"addr", FieldType::kVarint},
+              {"size", FieldType::kVarint},
+              {"symbol_name", FieldType::kPooledString}});
+  const auto symbol = [&](std::uint64_t address, std::string_view name) {
+    out.begin(101, 0);
+    out.varint(address);
+    out.varint(0x10);
+    out.pooled_string(name);
+  };
+  symbol(0x1000, "recv");
+  symbol(0x1010, "next");
+  builder.off_cpu({.at_ns = 1, .proven_ns = 5, .frames = {0x1010}, .is_truncated = true});
+  EXPECT_EQ(flame_folded(off_cpu_report(builder.load(), {}, nullptr).tree),
+            "[outer frames missing];recv 5\n");
+}
+
+TEST(OffCpuReport, SaysWhatToDoWhereThereAreNoSamples) {
+  TraceBuilder builder;
+  builder.poll(10, 20, 0, 1);
+  builder.metadata(1, "off_cpu.start_error", "no /proc");
+  const std::string text = notes(off_cpu_report(builder.load(), {}, nullptr));
+  EXPECT_TRUE(has(text, "DIAL9_SCHEDULE_PROFILE_ENABLED")) << text;
+  EXPECT_TRUE(has(text, "the recorder says: no /proc")) << text;
+}
+
+TEST(OffCpuReport, NumbersBeyondAllBoundsStopAtTheLargest) {
+  TraceBuilder builder;
+  for (int i = 0; i < 2; ++i) {
+    builder.off_cpu({.at_ns = ~std::uint64_t{0} - 5,
+                     .proven_ns = ~std::uint64_t{0},
+                     .share_ns = ~std::uint64_t{0},
+                     .cause = "lock"});
+  }
+  const OffCpuReport report = off_cpu_report(builder.load(), {}, nullptr);
+  EXPECT_EQ(report.estimated_ns, ~std::uint64_t{0});
+  EXPECT_EQ(report.proven_ns, 10U) << "the clock ends there";
+}
+
+}  // namespace
+}  // namespace dial9::analysis
