@@ -29,7 +29,7 @@ struct Loader::Impl::Known {
   std::initializer_list<std::string_view> fields;
 };
 
-const Loader::Impl::Known* Loader::Impl::find_known(std::string_view name) {
+std::span<const Loader::Impl::Known> Loader::Impl::known_types() {
   static const Known kKnown[] = {
       {"PollStartEvent",
        &Impl::on_poll_start,
@@ -99,9 +99,13 @@ const Loader::Impl::Known* Loader::Impl::find_known(std::string_view name) {
       {"MemoryProfileOverflowEvent", &Impl::on_heap_overflow, {"dropped_allocs", "dropped_frees"}},
       {"TaskDumpEvent", &Impl::on_task_dump, {"task_id", "callchain"}},
   };
-  const auto* found = std::find_if(std::begin(kKnown), std::end(kKnown),
-                                   [&](const Known& known) { return known.name == name; });
-  return found == std::end(kKnown) ? nullptr : found;
+  return kKnown;
+}
+
+const Loader::Impl::Known* Loader::Impl::find_known(std::string_view name) {
+  const std::span<const Known> all = known_types();
+  const auto found = std::ranges::find(all, name, &Known::name);
+  return found == all.end() ? nullptr : &*found;
 }
 
 void Loader::Impl::begin_input(std::string_view name) {

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -118,6 +119,7 @@ class Loader::Impl final : public format::Visitor {
   };
   // A known event type: its name, handler and the fields that the handler reads.
   struct Known;
+  static std::span<const Known> known_types();
   static const Known* find_known(std::string_view name);
 
   // --- reading fields (loader.cc)
