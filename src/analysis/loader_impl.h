@@ -119,6 +119,7 @@ class Loader::Impl final : public format::Visitor {
   };
   // A known event type: its name, handler and the fields that the handler reads.
   struct Known;
+  using I = Impl;  // for the table of them
   static std::span<const Known> known_types();
   static const Known* find_known(std::string_view name);
 
