@@ -8,6 +8,7 @@
 #include "base/whole_file.h"
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
+#include "cli/flame_options.h"
 #include "cli/inputs.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -21,10 +22,13 @@ struct Options {
   server::ServeOptions serve;
   std::string token_file;
   std::uint64_t memory_mib = 2048;
+  FlameOptions flame;  // where names come from
 };
 
 int run(Options& options) {
   options.serve.memory_bytes = options.memory_mib << 20;
+  FileNamer namer(options.flame);
+  options.serve.namer = &namer;
   if (!options.token_file.empty()) {
     const Result<std::string> text = read_whole_file(options.token_file, kMostTokenBytes);
     if (!text) {
@@ -63,6 +67,7 @@ void add_serve(Arguments& arguments) {
                 "MiB that loaded runs may take; up to 1.6 times as much while one is loaded")
         .in_range(1, kMostMemoryMib)
         .with_default_shown();
+    add_symbol_path(verb, options.flame);
     verb.number("--threads", options.serve.threads, "Threads that answer requests")
         .in_range(1, 64)
         .with_default_shown();

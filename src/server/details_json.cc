@@ -179,6 +179,7 @@ json span_json(const Run& run, std::uint32_t span) {
   json out = details("span", "Span " + std::string(name.empty() ? "without a name" : name), span,
                      run.relative(spans.start_ns[span]), length, nullptr,
                      task_or_null(trace, spans.task[span]), facts.take());
+  out["has_id"] = spans.id[span] != 0;
   out["parts"] = parts_json(run.span_times().of(span));
   return out;
 }

@@ -219,10 +219,13 @@ Response event(const Call& call, const Run& run) {
   return json_response(event_json(run, *ref));
 }
 
-Response sample(const Call& call, const Run& run) {
+Response sample(const Call& call, const Run& run, SharedNamer& namer) {
   const auto index = to_number(call.capture(1));
   if (!index || *index >= run.trace().samples.size()) return not_found("sample " + call.capture(1));
-  return json_response(sample_json(run, static_cast<std::uint32_t>(*index)));
+  json details = sample_json(run, static_cast<std::uint32_t>(*index));
+  const auto& found = run.trace().samples[*index];
+  name_frames(run, namer, found.stack, found.at_ns, details["frames"]);
+  return json_response(details);
 }
 
 Response dump(const Call& call, const Run& run) {
@@ -270,7 +273,7 @@ bool is_api_path(std::string_view target) {
 
 }  // namespace
 
-void add_routes(Router& router, RunStore& store) {
+void add_routes(Router& router, RunStore& store, SharedNamer& namer) {
   const auto get = [&](std::string_view pattern, const std::string& parameters, RunFunction run) {
     router.add(Method::kGet, pattern, parameters, with_run(store, std::move(run)));
   };
@@ -297,15 +300,22 @@ void add_routes(Router& router, RunStore& store) {
   get("runs/{run}/polls/{index}", "", poll);
   get("runs/{run}/spans/{index}", "", span);
   get("runs/{run}/events/{index}", "", event);
-  get("runs/{run}/samples/{index}", "", sample);
+  get("runs/{run}/samples/{index}", "",
+      [&namer](const Call& call, const Run& run) { return sample(call, run, namer); });
   get("runs/{run}/dumps/{index}", "", dump);
   get("runs/{run}/near", "lane at", near);
   get("runs/{run}/search", "q limit", search);
+  const std::string flame_parameters(kFlameParameters);
+  get("runs/{run}/flame", flame_parameters,
+      [&namer](const Call& call, const Run& run) { return flame(call, run, namer); });
+  get("runs/{run}/flame/moments", flame_parameters + " node limit",
+      [&namer](const Call& call, const Run& run) { return flame_moments(call, run, namer); });
 }
 
-Service::Service(AccessRules rules, RunStore& store, std::span<const Asset> assets)
-    : rules_(std::move(rules)), assets_(assets) {
-  add_routes(router_, store);
+Service::Service(AccessRules rules, RunStore& store, std::span<const Asset> assets,
+                 analysis::FrameNamer* namer)
+    : rules_(std::move(rules)), namer_(std::make_unique<SharedNamer>(namer)), assets_(assets) {
+  add_routes(router_, store, *namer_);
 }
 
 Response Service::handle(const Request& request) const {

@@ -32,7 +32,7 @@ Result<void> serve(const ServeOptions& options, const std::function<void(const S
     rules.token = std::move(*token);
   }
   RunStore store(std::move(*source), {options.memory_bytes});
-  const Service service(rules, store, embedded_assets());
+  const Service service(rules, store, embedded_assets(), options.namer);
   HttpOptions http;
   http.address = options.address;
   http.port = options.port;

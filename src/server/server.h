@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 
+#include "analysis/stack_names.h"
 #include "base/result.h"
 
 namespace dial9::server {
@@ -22,7 +23,8 @@ struct ServeOptions {
                                       // the address isn't loopback
   std::size_t memory_bytes = std::size_t{2} << 30;  // of loaded runs
   unsigned threads = 2;                             // that answer requests
-  bool stops_on_signals = true;                     // SIGINT and SIGTERM end serve()
+  analysis::FrameNamer* namer = nullptr;  // of frames; outlives serve(); one call at a time
+  bool stops_on_signals = true;           // SIGINT and SIGTERM end serve()
 };
 
 // What a user needs to open the page.

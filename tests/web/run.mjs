@@ -8,6 +8,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkAccess } from './check_access.mjs';
+import { checkFlame } from './check_flame.mjs';
 import { checkLarge } from './check_large.mjs';
 import { checkPages } from './check_pages.mjs';
 import { checkProfile } from './check_profile.mjs';
@@ -37,6 +38,7 @@ try {
   await checkPages(checks, test);
   await checkViewer(checks, test);
   await checkProfile(checks, test);
+  await checkFlame(checks, test);
   await checkLarge(checks, test);
   await checkAccess(checks, test);
 } finally {

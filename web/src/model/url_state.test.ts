@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
+import { FLAME_CHOICE } from './flame';
 import { EMPTY, formatUrl, parseUrl, type UrlState } from './url_state';
 
 it('restores every part of a view', () => {
@@ -16,6 +17,7 @@ it('restores every part of a view', () => {
     pages: { spans: 4, workers: 1 },
     fields: { 'Order "x":1': 'amount, total' },
     scroll: 120,
+    flame: { ...FLAME_CHOICE, worker: 2, search: 'a b' },
     finding: 2,
     rest: [],
   };
@@ -28,7 +30,7 @@ it('is empty for the default view', () => {
 });
 
 it('keeps parameters that a later version has added', () => {
-  expect(formatUrl(parseUrl('#run=a&flame=1&flame=2'))).toBe('#run=a&flame=1&flame=2');
+  expect(formatUrl(parseUrl('#run=a&later=1&later=2'))).toBe('#run=a&later=1&later=2');
 });
 
 it.each(['#t0=5', '#t0=5&t1=5', '#t0=x&t1=9', '#t0=&t1=1', '#t0=Infinity&t1=NaN'])(

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { DetailsOf } from '../protocol/client';
+import { type FlameChoice, formatFlame, parseFlame } from './flame';
 
 export type Panel = 'findings' | 'details' | 'task' | 'recorder';
 
@@ -40,6 +41,8 @@ export interface UrlState {
   scroll: number | null;
   /** the finding that j and k stand on */
   finding: number | null;
+  /** the flame graph, where it is open: see parseFlame() */
+  flame: FlameChoice | null;
   rest: [string, string][];
 }
 
@@ -57,6 +60,7 @@ export const EMPTY: UrlState = {
   fields: {},
   scroll: null,
   finding: null,
+  flame: null,
   rest: [],
 };
 
@@ -93,6 +97,7 @@ export function parseUrl(fragment: string): UrlState {
     else if (name === 'field') addField(fields, value);
     else if (name === 'y') out.scroll = toNumber(value);
     else if (name === 'finding') out.finding = toNumber(value);
+    else if (name === 'flame') out.flame = parseFlame(value);
     else if (name === 'range') out.range = toRange(value);
     else if (name in KINDS) out.selection = toSelection(name, value) ?? out.selection;
     else out.rest.push([name, value]);
@@ -123,6 +128,7 @@ export function formatUrl(state: UrlState): string {
   }
   if (state.scroll) out.set('y', String(Math.round(state.scroll)));
   if (state.finding !== null) out.set('finding', String(state.finding));
+  if (state.flame) out.set('flame', formatFlame(state.flame));
   for (const [name, value] of state.rest) out.append(name, value);
   const text = out.toString();
   return text ? `#${text}` : '';

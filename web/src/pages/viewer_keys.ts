@@ -60,6 +60,7 @@ export function viewerActions(
     t: () => void selectTaskOfPoll(store),
     '[': () => goToTaskEnd(store, 'first_ns'),
     ']': () => goToTaskEnd(store, 'last_ns'),
+    g: () => (store.flame.value ? store.closeFlame() : store.showFlame({})),
     '/': () => targets.search(),
     '?': () => targets.help(),
     Escape: () => unselect(store),

@@ -17,6 +17,7 @@ import { helpDialog } from '../ui/help';
 import { listenToKeys } from '../ui/keys';
 import { listenToPointer } from '../ui/pointer';
 import { searchBox } from '../ui/search';
+import { FlamePanel } from './flame_panel';
 import { MinimapStrip } from './minimap_strip';
 import { sidePanel } from './side_panel';
 import { Surface } from './surface';
@@ -43,6 +44,7 @@ class ViewerPage {
   private readonly tracks: TracksStore;
   private readonly timeline: TimelineView;
   private readonly minimap: MinimapStrip;
+  private readonly flame: FlamePanel;
   private readonly axis: Surface;
   private readonly stopWatching: (() => void)[] = [];
   private palette: Palette;
@@ -68,6 +70,7 @@ class ViewerPage {
     );
     this.timeline = new TimelineView(store, this.tracks, () => this.redraw(), signal);
     this.minimap = new MinimapStrip(store, signal);
+    this.flame = new FlamePanel(store, () => this.redraw(), signal);
     this.axis = new Surface(
       h('canvas', { class: 'axis', role: 'img', 'aria-label': `time axis, ${this.zone()}` }),
     );
@@ -108,7 +111,8 @@ class ViewerPage {
       h('div', { class: 'label' }, this.zone()),
       this.axis.canvas,
     );
-    const left = h('div', { class: 'timeline' }, head, timeline.element, legend(store));
+    const parts = [head, timeline.element, this.flame.element, legend(store)];
+    const left = h('div', { class: 'timeline' }, ...parts);
     replaceChildren(
       root,
       bar,
@@ -116,6 +120,7 @@ class ViewerPage {
       h('main', { class: 'work' }, left, sidePanel(store)),
       help,
       timeline.tooltip.element,
+      this.flame.tooltip.element,
     );
     const targets = { search: search.focus, help: showHelp };
     listenToKeys(viewerActions(store, timeline, targets), this.controller.signal);
@@ -147,6 +152,8 @@ class ViewerPage {
       store.range.watch(changed),
       store.finding.watch(changed),
       store.panel.watch(() => this.writeUrlSoon()),
+      store.moments.watch(() => this.redraw()),
+      store.flame.watch(() => this.writeUrlSoon()),
       store.layout.watch(labels),
       store.scroll.watch(changed),
       store.focusLane.watch((lane) => {
@@ -217,6 +224,7 @@ class ViewerPage {
       if (this.controller.signal.aborted) return;
       this.timeline.draw(this.palette);
       this.minimap.draw(this.palette, this.minimapData);
+      this.flame.draw(this.palette);
       const frame = this.axis.frame(this.store.view.value, this.palette);
       drawAxis(frame, axisMarks(frame, this.store.clock));
     });

@@ -6,6 +6,8 @@ import { Columns } from './columns';
 import type {
   Details,
   FindingList,
+  FlameMoments,
+  FlameReply,
   RunList,
   RunStatus,
   SearchHits,
@@ -33,7 +35,7 @@ export interface Window {
 /** What has details of its own by a number. */
 export type DetailsOf = 'polls' | 'spans' | 'events' | 'samples' | 'dumps';
 
-type Query = Record<string, string | number | undefined>;
+export type Query = Record<string, string | number | undefined>;
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export class Client {
@@ -73,6 +75,13 @@ export class Client {
   }
   search(run: string, q: string, limit: number, signal?: AbortSignal): Promise<SearchHits> {
     return this.json(`${path(run)}/search`, { q, limit }, signal);
+  }
+  flame(run: string, query: Query, signal?: AbortSignal): Promise<FlameReply> {
+    return this.json(`${path(run)}/flame`, query, signal);
+  }
+  /** The samples behind a node of the tree that flame() gives for the same query. */
+  flameMoments(run: string, query: Query, node: number): Promise<FlameMoments> {
+    return this.json(`${path(run)}/flame/moments`, { ...query, node });
   }
   /** Binary columns of a resource under the run, e.g. "lanes". */
   columns(run: string, resource: string, query: Query, signal?: AbortSignal): Promise<Columns> {

@@ -237,8 +237,40 @@ export interface Details {
   lane: number | null;
   task: string | null;
   facts: Fact[];
+  has_id?: boolean;
   parts?: SpanParts;
   frames?: StackFrame[];
+}
+
+/** A flame tree; weights are in `unit`. See docs/spec/flame.md. */
+export interface FlameReply {
+  title: string;
+  counts: string;
+  unit: 'ns' | 'bytes' | 'count';
+  inverted: boolean;
+  total: number;
+  count: number;
+  truncated: number;
+  left_out: number;
+  nodes_left_out: number;
+  functions_left_out: number;
+  notes: string[];
+  functions: { name: string; module: string; self: number; total: number }[];
+  nodes: {
+    function: number | null;
+    parent: number | null;
+    self: number;
+    total: number;
+    left_out: number;
+  }[];
+}
+
+/** The samples behind a frame, by time. */
+export interface FlameMoments {
+  total: number;
+  weight: number;
+  left_out: number;
+  moments: { sample: number; at_ns: number }[];
 }
 
 export interface SearchHit {

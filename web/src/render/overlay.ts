@@ -112,6 +112,22 @@ export function drawMark(
   ctx.strokeRect(x - ratio, top + ratio, width + 2 * ratio, height - 2 * ratio);
 }
 
+/** Lines at the moments of a frame of the flame graph, with a band at the top. */
+export function drawMoments(frame: Frame, moments: readonly { at_ns: number }[]): void {
+  const { ctx, palette, ratio } = frame;
+  ctx.fillStyle = palette.selection.css;
+  let last = Number.NEGATIVE_INFINITY;
+  for (const { at_ns: at } of moments) {
+    const x = Math.round(placeOf(frame, at));
+    if (x === last || x < 0 || x > frame.width) continue;
+    last = x;
+    ctx.globalAlpha = 0.3;
+    ctx.fillRect(x, 0, ratio, frame.height);
+    ctx.globalAlpha = 1;
+    ctx.fillRect(x, 0, ratio, 6 * ratio);
+  }
+}
+
 export function drawPointerLine(frame: Frame, x: number): void {
   frame.ctx.fillStyle = frame.palette.textSoft.css;
   frame.ctx.globalAlpha = 0.6;

@@ -11,7 +11,15 @@ import { axisMarks, drawGrid } from './axis';
 import { drawCustom, type EventHit, hitEvent } from './custom';
 import { background, type Box, type Frame } from './frame';
 import { type BinHit, drawLane, drawTaskLayer, hitSlice, type LaneHit } from './lanes';
-import { drawBounds, drawLoss, drawMark, drawPointerLine, drawRange, drawStalls } from './overlay';
+import {
+  drawBounds,
+  drawLoss,
+  drawMark,
+  drawMoments,
+  drawPointerLine,
+  drawRange,
+  drawStalls,
+} from './overlay';
 import { drawQueue, valueAt } from './queues';
 import { drawSamples, hitSample, type SampleHit, TICKS_PX } from './samples';
 import { drawSpanRow, hitSpan, type SpanHit } from './spans';
@@ -43,6 +51,7 @@ export function drawTimeline(
   drawLoss(frame, store.summary.loss);
   const range = store.range.value;
   if (range) drawRange(frame, range);
+  drawMoments(frame, store.moments.value);
   drawSelection(frame, rows, store, scroll);
   if (pointer) drawPointerLine(frame, pointer.x * ratio);
 }

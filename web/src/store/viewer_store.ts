@@ -2,12 +2,13 @@
 // the panels show. Every change goes through here, so that the URL and all panels follow.
 // SPDX-License-Identifier: Apache-2.0
 import { Signal } from '../base/signal';
+import { FLAME_CHOICE, type FlameChoice } from '../model/flame';
 import { type GroupKind, type Layout, layOut, pageOf, type RowChoices } from '../model/layout';
 import { EMPTY, type Panel, type Selection, type Spot, type UrlState } from '../model/url_state';
 import { fitAll, fitRange, reveal, type View } from '../model/view';
 import { WallClock } from '../model/wall';
 import type { Client } from '../protocol/client';
-import type { Finding, FindingList, Summary, TaskLife } from '../protocol/types';
+import type { Finding, FindingList, FlameMoments, Summary, TaskLife } from '../protocol/types';
 
 /** A stretch that is framed: in a lane, or in all rows. */
 export interface Mark {
@@ -38,6 +39,9 @@ export class ViewerStore {
   readonly scroll = new Signal(0);
   /** the lane that the keyboard stands on */
   readonly focusLane = new Signal<number | null>(null);
+  /** the flame graph, where it is open, and the moments of the frame that it shows */
+  readonly flame = new Signal<FlameChoice | null>(null);
+  readonly moments = new Signal<FlameMoments['moments']>([]);
   readonly problem = new Signal<string | null>(null);
   private rest: [string, string][] = [];
   private readonly history: View[] = [];
@@ -155,6 +159,32 @@ export class ViewerStore {
     this.select(selection, { lane: finding.lane, start: at, end: Math.max(end, at) });
   }
 
+  /** Opens the flame graph, or changes how it shows. */
+  showFlame(change: Partial<FlameChoice>): void {
+    this.flame.set({ ...(this.flame.value ?? FLAME_CHOICE), ...change });
+  }
+
+  /** What the flame graph's time is: a range that was taken away is what is on screen. */
+  flameScope(): FlameChoice['scope'] {
+    const choice = this.flame.value ?? FLAME_CHOICE;
+    if (choice.scope === 'range' && !this.range.value) return 'screen';
+    return choice.scope === 'stretch' && !choice.stretch ? 'screen' : choice.scope;
+  }
+
+  /** The stretch of time that the flame graph is of; null: the whole trace. */
+  flameStretch(): readonly [number, number] | null {
+    const scope = this.flameScope();
+    if (scope === 'all') return null;
+    if (scope === 'range') return this.range.value;
+    if (scope === 'stretch') return this.flame.value?.stretch ?? null;
+    return [this.view.value.start, this.view.value.end];
+  }
+
+  closeFlame(): void {
+    this.moments.set([]);
+    this.flame.set(null);
+  }
+
   toUrl(): UrlState {
     const view = this.view.value;
     const whole = fitAll(this.durationNs);
@@ -172,6 +202,7 @@ export class ViewerStore {
       folded: [...this.choices.value.folded],
       scroll: this.scroll.value || null,
       finding: this.finding.value,
+      flame: this.flame.value,
       rest: this.rest,
     };
   }
@@ -188,6 +219,7 @@ export class ViewerStore {
     this.spot.set(state.selection ? null : state.spot);
     this.range.set(state.range);
     this.finding.set(state.finding);
+    this.flame.set(state.flame);
     this.scroll.set(state.scroll ?? 0);
     this.panel.set(state.panel ?? EMPTY.panel ?? 'findings');
   }

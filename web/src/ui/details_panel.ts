@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
 import { formatDuration } from '../base/format';
+import type { FlameChoice } from '../model/flame';
 import { isAbort } from '../protocol/client';
 import type { Details } from '../protocol/types';
 import type { ViewerStore } from '../store/viewer_store';
@@ -87,6 +88,22 @@ function content(store: ViewerStore, details: Details): Node[] {
   const out: Node[] = [h('h2', {}, details.title), facts];
   if (details.parts) out.push(spanParts(details.parts));
   if (details.frames && details.frames.length > 0) out.push(stackFrames(details.frames));
-  out.push(h('div', { class: 'panel-actions' }, zoom));
+  const flame = flameChange(details, worker?.worker ?? null);
+  const text = details.what === 'sample' ? 'In the flame graph' : 'Flame graph of it';
+  const open = () => flame && store.showFlame(flame);
+  const opener = flame ? h('button', { on: { click: open } }, text) : null;
+  out.push(h('div', { class: 'panel-actions' }, zoom, opener));
   return out;
+}
+
+/** What the flame graph is to be of: exactly a span or a poll, or where a sample's function is. */
+function flameChange(details: Details, worker: number | null): Partial<FlameChoice> | null {
+  const whole = { worker: null, task: null, span: null, label: '', search: '' };
+  const { what, index, at_ns: from, dur_ns: length, task } = details;
+  if (details.has_id && index !== null) return { ...whole, scope: 'all', span: index };
+  const kept = { ...whole, scope: 'stretch', stretch: [from, from + (length ?? 0)] } as const;
+  if (what === 'span' && task !== null) return { ...kept, task };
+  if (what === 'poll' && length !== null && worker !== null) return { ...kept, worker };
+  const leaf = what === 'sample' ? details.frames?.[0]?.name : null;
+  return leaf ? { search: leaf } : null;
 }

@@ -17,6 +17,7 @@ export const KEYS: readonly [string, string][] = [
   ['Enter', 'select what is at the middle of the lane'],
   ['t', 'select the task of the selection'],
   ['[ / ]', 'first / last poll of the task'],
+  ['g', 'flame graph; its frames by arrows, Enter, Space'],
   ['/', 'search, or go to a time'],
   ['Esc', 'close, then unselect'],
   ['?', 'this list'],

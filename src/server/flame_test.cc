@@ -1,0 +1,119 @@
+// The flame tree over the API, and the moments behind its frames.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "format/encoder.h"
+#include "server/routes.h"
+#include "server/testing/sample_runs.h"
+
+namespace dial9::server {
+namespace {
+
+using format::FieldType;
+using nlohmann::json;
+
+// Thread 5: three samples in work (0x1004), called by main (0x2000), one in main alone.
+testing::Bytes sampled() {
+  format::Encoder out;
+  out.schema(1, "CpuSampleEvent", true,
+             {{"tid", FieldType::kU32}, {"callchain", FieldType::kPooledStackFrames}});
+  out.schema(2, "ModuleEvent", true,
+             {{"path", FieldType::kString},
+              {"build_id", FieldType::kString},
+              {"begin", FieldType::kVarint},
+              {"end", FieldType::kVarint},
+              {"bias", FieldType::kVarint},
+              {"epoch", FieldType::kVarint}});
+  out.begin(2, testing::kOriginNs);
+  out.string("/bin/app");
+  out.string("ab");
+  for (const std::uint64_t value : {0x1000, 0x3000, 0x1000, 1}) out.varint(value);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    out.begin(1, testing::kOriginNs + (i + 1) * 1'000'000);
+    out.u32(5);
+    out.pooled_stack(i < 3 ? std::vector<std::uint64_t>{0x1004, 0x2000}
+                           : std::vector<std::uint64_t>{0x1fff});
+  }
+  return out.take();
+}
+
+class Namer final : public analysis::FrameNamer {
+ public:
+  std::vector<std::string> names(std::string_view path, std::string_view, std::uint64_t address,
+                                 bool) override {
+    EXPECT_EQ(path, "/bin/app");
+    return {address < 0x100 ? "work" : "main"};
+  }
+};
+
+class FlameRoute : public ::testing::Test {
+ protected:
+  FlameRoute() {
+    auto source = std::make_unique<testing::MemoryRuns>();
+    source->add("a", sampled());
+    store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
+    service_ = std::make_unique<Service>(AccessRules{}, *store_, std::span<const Asset>{}, &namer_);
+    EXPECT_EQ(ask("runs/a/open", Method::kPost).status, 200U);
+    store_->wait_idle();
+  }
+  Response ask(const std::string& target, Method method = Method::kGet) {
+    Request request;
+    request.method = method;
+    request.target = "/api/v1/" + target;
+    request.host = "localhost";
+    return service_->handle(request);
+  }
+  json get(const std::string& target) {
+    const Response response = ask(target);
+    EXPECT_EQ(response.status, 200U) << target << ": " << response.body;
+    return json::parse(response.body);
+  }
+
+  Namer namer_;
+  std::unique_ptr<RunStore> store_;
+  std::unique_ptr<Service> service_;
+};
+
+TEST_F(FlameRoute, GivesTheTreeWithTheNamersNames) {
+  const json tree = get("runs/a/flame");
+  EXPECT_EQ(tree["total"], 4);
+  ASSERT_EQ(tree["nodes"].size(), 3U);
+  EXPECT_EQ(tree["nodes"][1]["total"], 4);
+  EXPECT_EQ(tree["functions"][tree["nodes"][1]["function"].get<int>()]["name"], "main");
+  EXPECT_EQ(tree["functions"][tree["nodes"][2]["function"].get<int>()]["name"], "work");
+  EXPECT_EQ(get("runs/a/flame?inverted=1")["inverted"], true);
+}
+
+TEST_F(FlameRoute, TakesOnlyWhatItsParametersSay) {
+  EXPECT_EQ(get("runs/a/flame?from=1500000&to=3000001")["total"], 2);
+  EXPECT_EQ(get("runs/a/flame?thread=6")["total"], 0);
+  EXPECT_EQ(get("runs/a/flame?nodes=2")["nodes_left_out"], 1);
+  EXPECT_EQ(ask("runs/a/flame?span=0").status, 404U);
+  EXPECT_EQ(ask("runs/a/flame?task=x").status, 400U);
+  EXPECT_EQ(ask("runs/a/flame?nodes=0").status, 400U);
+  EXPECT_EQ(ask("runs/a/flame?inverted=2").status, 400U);
+  EXPECT_EQ(ask("runs/a/flame?label=" + std::string(600, 'x')).status, 400U);
+}
+
+TEST_F(FlameRoute, GivesTheMomentsOfAFrame) {
+  const json moments = get("runs/a/flame/moments?node=2");
+  EXPECT_EQ(moments["total"], 3);
+  ASSERT_EQ(moments["moments"].size(), 3U);
+  EXPECT_EQ(moments["moments"][0]["at_ns"], 1'000'000.0);
+  EXPECT_EQ(get("runs/a/flame/moments?node=2&limit=1")["left_out"], 2);
+  EXPECT_EQ(ask("runs/a/flame/moments?node=99").status, 404U);
+  EXPECT_EQ(ask("runs/a/flame/moments").status, 400U);
+}
+
+TEST_F(FlameRoute, NamesTheFramesOfASamplesDetails) {
+  const json frames = get("runs/a/samples/0")["frames"];
+  ASSERT_EQ(frames.size(), 2U);
+  EXPECT_EQ(frames[0]["name"], "work");
+  EXPECT_EQ(frames[1]["name"], "main");
+  EXPECT_EQ(frames[0]["address"], "0x1004");
+}
+
+}  // namespace
+}  // namespace dial9::server
