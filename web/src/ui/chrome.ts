@@ -40,7 +40,7 @@ export function topBar(
       button('−', 'zoom out (-)', actions.zoomOut),
       button('+', 'zoom in (+)', actions.zoomIn),
       button('Fit', 'fit the whole trace (0)', () => store.fit()),
-      button('Flame graph', 'Flame graph: what the CPU time went into (g)', () => store.showFlame({})),
+      button('Flame graph', 'Flame graph of the CPU time (g)', () => store.showFlame({})),
       themeButton(theme),
       button('?', 'keys (?)', actions.help),
     ),

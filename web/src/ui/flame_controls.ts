@@ -59,15 +59,6 @@ export function flameControls(store: ViewerStore, found: HTMLElement): HTMLEleme
   for (const part of [flame, range, mark, ofTask, selection, view]) {
     (part as { watch(listener: () => void): unknown }).watch(update);
   }
-  const close = h(
-    'button',
-    {
-      title: 'close (g)',
-      'aria-label': 'close the flame graph',
-      on: { click: () => store.closeFlame() },
-    },
-    '×',
-  );
   return h(
     'div',
     { class: 'flame-controls' },
@@ -83,7 +74,19 @@ export function flameControls(store: ViewerStore, found: HTMLElement): HTMLEleme
     h('span', { class: 'spacer' }),
     found,
     search,
-    close,
+    closeButton(store),
+  );
+}
+
+function closeButton(store: ViewerStore): HTMLElement {
+  return h(
+    'button',
+    {
+      title: 'close (g)',
+      'aria-label': 'close the flame graph',
+      on: { click: () => store.closeFlame() },
+    },
+    '×',
   );
 }
 
