@@ -82,6 +82,7 @@ void give_back(std::uint64_t word) noexcept {
 // The longest beginning of at most `most` bytes that doesn't end inside a UTF-8 character.
 std::size_t cut(const text& t, std::size_t most) noexcept {
   if (t.size <= most) return t.size;
+  if (t.size >= kMostFieldBytes) return 0;  // no text is that long: the size is an error's
   std::size_t size = most;
   while (size > 0 && (static_cast<unsigned char>(t.data[size]) & 0xC0) == 0x80) --size;
   return size;

@@ -100,6 +100,11 @@ void put_bill(const CostBill& bill, RecorderStatus& status) {
   }
 }
 
+// What can be added to any time of the clock.
+std::chrono::nanoseconds waitable(std::chrono::nanoseconds deadline) {
+  return std::min<std::chrono::nanoseconds>(deadline, std::chrono::hours(365 * 24));
+}
+
 std::string host_name() {
   char name[256] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
@@ -123,8 +128,11 @@ RecorderCore::~RecorderCore() {
 
 void RecorderCore::message(const std::string& text) const {
   if (options_.on_message) {
-    options_.on_message(text);
-    return;
+    try {
+      options_.on_message(text);
+      return;
+    } catch (...) {  // whatever the host's callback throws: the message isn't lost by it
+    }
   }
   print_line(text);
 }
@@ -138,8 +146,12 @@ std::shared_ptr<RecorderCore> RecorderCore::start(const RecorderOptions& options
   *status = claim_process(core, options.directory.empty() ? "memory ring" : options.directory);
   if (!*status) return nullptr;
   sweep_retired_arenas();
-  *status = core->prepare();
-  if (*status && seams.has_thread) *status = core->start_thread();
+  try {
+    *status = core->prepare();
+    if (*status && seams.has_thread) *status = core->start_thread();
+  } catch (const std::exception&) {
+    *status = Status::failure("out of memory");
+  }
   if (!*status) {
     __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_SEQ_CST);
     release_process(core.get());
@@ -441,7 +453,8 @@ bool RecorderCore::rotate(std::chrono::nanoseconds deadline) {
   const std::uint64_t mine = ++rotations_asked_;
   const std::uint64_t failed_before = rotations_failed_;
   wake_.notify_all();
-  const bool is_done = done_.wait_for(lock, deadline, [&] { return rotations_done_ >= mine; });
+  const bool is_done =
+      done_.wait_for(lock, waitable(deadline), [&] { return rotations_done_ >= mine; });
   return is_done && rotations_failed_ == failed_before;
 }
 
@@ -466,7 +479,7 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
     lock.lock();
     is_finished_ = true;
   }
-  const bool is_done = done_.wait_for(lock, deadline, [&] { return is_finished_; });
+  const bool is_done = done_.wait_for(lock, waitable(deadline), [&] { return is_finished_; });
   const bool is_complete = is_complete_;
   lock.unlock();
   runtime_release();

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "dial9/event.h"
+#include "dial9/label.h"
 #include "recorder/recovery.h"
 #include "recorder/test_support.h"
 
@@ -121,6 +122,69 @@ TEST(RecorderTrouble, LeavesNoGapInTheNumbersOfSegmentsWhoseLossIsCounted) {
   EXPECT_EQ(trace.lost("file_removed"), 1U);
   EXPECT_TRUE(fs::exists(run + "/trace.1.bin")) << "the number is used again";
   EXPECT_EQ(trace.metadata("segment.index"), "1");
+}
+
+TEST(RecorderTrouble, AMessageCallbackThatThrowsCostsTheHostNothing) {
+  const TempDir dir;
+  std::uint64_t now_ns = kTestSecond;
+  std::uint64_t told = 0;
+  CoreSeams seams;
+  seams.has_thread = seams.has_sources = false;
+  seams.clock.now_ns = [&] { return now_ns; };
+  RecorderOptions options = on_disk(dir);
+  options.on_message = [&](const std::string&) {
+    ++told;
+    throw 1;  // no std::exception
+  };
+  Status status;
+  const auto core = RecorderCore::start(options, seams, &status);
+  ASSERT_TRUE(status) << status.message();
+  record(Kept{0});
+  fs::remove(core->status().directory + "/" + kArenaName);
+  for (int i = 0; i < 3; ++i) {
+    now_ns += 2 * kTestSecond;
+    core->step();
+  }
+  EXPECT_EQ(told, 1U);
+  const StopResult result = core->stop(std::chrono::nanoseconds::max());
+  EXPECT_TRUE(result.is_complete) << result.unfinished;
+  EXPECT_EQ(result.events_written, 1U);
+}
+
+TEST(RecorderTrouble, TheLongestDeadlinesAreWaitedFor) {
+  auto [recorder, status] = Recorder::start(RecorderOptions::memory(kTestBudget));
+  ASSERT_TRUE(status) << status.message();
+  record(Kept{0});
+  EXPECT_TRUE(recorder.rotate(std::chrono::nanoseconds::max()));
+  const StopResult result = recorder.stop(std::chrono::nanoseconds::max());
+  EXPECT_TRUE(result.is_complete) << result.unfinished;
+  EXPECT_GE(result.events_written, 1U);
+}
+
+DIAL9_EVENT(WithText, (text, words));
+DIAL9_EVENT(WithBytes, (bytes, words));
+DIAL9_EVENT(WithName, (interned, name));
+DIAL9_EVENT(WithFrames, (stack_frames, frames));
+DIAL9_EVENT(WithChain, (callchain, frames));
+
+TEST(RecorderTrouble, ASizeThatIsAnErrorCostsItsOwnEventAlone) {
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
+  constexpr std::size_t kFailed = ~std::size_t{0};
+  const std::uint64_t frame = 1;
+  for (const std::size_t size : {kFailed, kFailed / 8 + 1, kFailed - 40}) {
+    record(Kept{1});
+    record(WithText{text("x", size)});
+    record(WithBytes{bytes("x", size)});
+    record(WithName{interned("x", size)});
+    record(WithFrames{stack_frames(&frame, size)});
+    record(WithChain{callchain(&frame, size)});
+    record(Kept{2});
+    const label marked("n", text("x", size));
+  }
+  const Trace trace = recorder.read();
+  EXPECT_EQ(trace.numbers("Kept", "number"), (std::vector<std::uint64_t>{1, 2, 1, 2, 1, 2}));
+  EXPECT_EQ(recorder->status().events_dropped, 15U);
+  EXPECT_EQ(trace.lost("too_large"), 15U);
 }
 
 }  // namespace

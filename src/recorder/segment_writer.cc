@@ -59,12 +59,13 @@ std::vector<std::uint8_t> SegmentWriter::prologue(std::uint64_t now_ns, bool is_
 
 void SegmentWriter::fail(const Error& error, std::uint64_t now_ns) {
   // On a full disk writes fail and work by turns: that is one trouble, not many.
-  if (!is_trouble_told_) {
-    options_.message(error.message + "; events are dropped and counted until it works again");
-  }
+  const bool is_new = !is_trouble_told_;
   is_trouble_told_ = true;
   failure_ = error.message;
   retry_ns_ = now_ns + kRetryNs;
+  if (is_new) {
+    options_.message(error.message + "; events are dropped and counted until it works again");
+  }
 }
 
 bool SegmentWriter::open_segment(std::uint64_t now_ns) {

@@ -293,8 +293,8 @@ TEST_P(PerfDenied, AForcedChoiceSaysWhyAndTheCureAndTheAutomaticOneGoesOnWithTim
   std::string text(1'000, '\0');
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
-  EXPECT_EQ(in_child([&, error = error] {
-              if (!deny_perf(error)) return 1;
+  EXPECT_EQ(in_child([&, number = error] {
+              if (!deny_perf(number)) return 1;
               const Status status = add_cpu_samples(with_perf());
               (void)!::write(pipe[1], status.message().data(), status.message().size());
               if (status.ok() || cpu_sample_status().message.empty()) return 2;

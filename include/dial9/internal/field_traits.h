@@ -154,7 +154,7 @@ struct FieldTraits<T, true> : FieldTraits<__underlying_type(T)> {
 
 template <>
 struct FieldTraits<text, false> : FixedField<kWireString, 4> {
-  static constexpr std::size_t extra(const text& v) noexcept { return v.size; }
+  static constexpr std::size_t extra(const text& v) noexcept { return field_bytes(v.size); }
   static std::uint8_t* put(std::uint8_t* p, const text& v, std::uint32_t) noexcept {
     return put_block(put_raw(p, static_cast<std::uint32_t>(v.size)), v.data, v.size);
   }
@@ -162,7 +162,7 @@ struct FieldTraits<text, false> : FixedField<kWireString, 4> {
 
 template <>
 struct FieldTraits<bytes, false> : FixedField<kWireBytes, 4> {
-  static constexpr std::size_t extra(const bytes& v) noexcept { return v.size; }
+  static constexpr std::size_t extra(const bytes& v) noexcept { return field_bytes(v.size); }
   static std::uint8_t* put(std::uint8_t* p, const bytes& v, std::uint32_t) noexcept {
     return put_block(put_raw(p, static_cast<std::uint32_t>(v.size)), v.data, v.size);
   }
@@ -170,7 +170,9 @@ struct FieldTraits<bytes, false> : FixedField<kWireBytes, 4> {
 
 template <>
 struct FieldTraits<stack_frames, false> : FixedField<kWireStack, 4> {
-  static constexpr std::size_t extra(const stack_frames& v) noexcept { return v.count * 8; }
+  static constexpr std::size_t extra(const stack_frames& v) noexcept {
+    return field_bytes(v.count, 8);
+  }
   static std::uint8_t* put(std::uint8_t* p, const stack_frames& v, std::uint32_t) noexcept {
     return put_block(put_raw(p, static_cast<std::uint32_t>(v.count)), v.frames, v.count * 8);
   }

@@ -20,6 +20,15 @@ struct Symbol {
   std::uint32_t id = 0;  // owned by the recorder: 0 until first recorded
 };
 
+namespace internal {
+// A field of more doesn't fit into any chunk: whatever size it claims (a failed read's -1, say),
+// its event is dropped as too large.
+inline constexpr std::size_t kMostFieldBytes = std::size_t{1} << 30;
+constexpr std::size_t field_bytes(std::size_t count, std::size_t each = 1) noexcept {
+  return count <= kMostFieldBytes / each ? count * each : kMostFieldBytes;
+}
+}  // namespace internal
+
 // Text, copied into the event at each record call. Views its source: from a literal, or from
 // anything with data() and size() (std::string, std::string_view).
 struct text {

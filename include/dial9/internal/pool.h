@@ -40,6 +40,7 @@ inline std::uint32_t pool_find(const ThreadBuffer& buffer, const SymbolField& v)
 }
 inline std::uint32_t pool_find(const ThreadBuffer& buffer, const interned& v) noexcept {
   if (v.symbol != nullptr) return pool_find(buffer, SymbolField{v.symbol});
+  if (__builtin_expect(v.size >= kMostFieldBytes, 0)) return 0;
   const std::uint32_t hash = hash_text(v.data, v.size);
   const ChunkTables::Text& slot = buffer.tables->texts[hash % kTextSlots];
   if (slot.id == 0 || slot.hash != hash || slot.size != v.size) return 0;
@@ -57,13 +58,14 @@ inline std::uint32_t pool_find(const ThreadBuffer& b, const annotated<T, U, K, R
 }
 
 inline std::size_t pool_definition_bytes(const interned& v) noexcept {
-  return kStringFrameBytes + (v.symbol != nullptr ? __builtin_strlen(v.symbol->text) : v.size);
+  return kStringFrameBytes +
+         (v.symbol != nullptr ? __builtin_strlen(v.symbol->text) : field_bytes(v.size));
 }
 inline std::size_t pool_definition_bytes(const SymbolField& v) noexcept {
   return pool_definition_bytes(interned(*v.symbol));
 }
 inline std::size_t pool_definition_bytes(const callchain& v) noexcept {
-  return kStackFrameBytes + v.count * 8;
+  return kStackFrameBytes + field_bytes(v.count, 8);
 }
 template <class T>
 inline std::size_t pool_definition_bytes(const optional<T>& v) noexcept {
