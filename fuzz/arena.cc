@@ -112,7 +112,7 @@ std::vector<std::uint8_t> file_of(Input input) {
 
 // Decodes all of it, or breaks the promise.
 std::uint64_t events_of(std::span<const std::uint8_t> stream) {
-  EventCounter visitor;
+  RunFactsReader visitor;
   format::Decoder decoder(visitor);
   check(decoder.feed(stream).has_value() && decoder.finish().has_value(),
         "what is handed out decodes");

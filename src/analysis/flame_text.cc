@@ -8,6 +8,7 @@
 #include "analysis/flame.h"
 #include "analysis/human.h"
 #include "analysis/json_text.h"
+#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
@@ -71,7 +72,7 @@ std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::
   }
   std::vector<FlameFunction> functions = tree.functions();
   if (by_total) {
-    std::stable_sort(
+    dial9::stable_sort(
         functions.begin(), functions.end(),
         [](const FlameFunction& a, const FlameFunction& b) { return a.total > b.total; });
   }

@@ -10,6 +10,7 @@
 #include "analysis/heap_report.h"
 #include "analysis/human.h"
 #include "analysis/json_text.h"
+#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
@@ -203,7 +204,7 @@ std::string heap_text(const Trace& trace, HeapReport report, HeapOrder order, st
   append_summary(out, report, order);
   std::vector<std::size_t> rows(report.groups.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+  dial9::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
     return order_value(report.groups[a], order) > order_value(report.groups[b], order);
   });
   out += "\n" + cell("allocated") + cell("count") + cell("live") + cell("count");
