@@ -44,6 +44,10 @@ bool require_module_table() noexcept {
   return false;
 }
 
+ModuleTable::~ModuleTable() {
+  if (state_ != nullptr && state_->pid == ::getpid()) delete state_;
+}
+
 ModuleTable::State& ModuleTable::state() {
   const pid_t self = ::getpid();
   if (state_ == nullptr || state_->pid != self) {

@@ -36,6 +36,7 @@ class ModuleTable final : public StreamSource {
 
   // StreamSource. Metadata is none, so that all of it runs on the collector's thread.
   std::uint64_t attend(std::uint64_t now_ns) override;
+  ~ModuleTable() override;
   void rest() override {}
   std::vector<SourceStream> take() override;
   std::vector<std::uint8_t> opening() override;
