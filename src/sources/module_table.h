@@ -33,10 +33,10 @@ class ModuleReader {
 class ModuleTable final : public StreamSource {
  public:
   explicit ModuleTable(ModuleReader& reader) : reader_(reader) {}
+  ~ModuleTable() override;
 
   // StreamSource. Metadata is none, so that all of it runs on the collector's thread.
   std::uint64_t attend(std::uint64_t now_ns) override;
-  ~ModuleTable() override;
   void rest() override {}
   std::vector<SourceStream> take() override;
   std::vector<std::uint8_t> opening() override;
