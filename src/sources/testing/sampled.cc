@@ -30,7 +30,7 @@ std::uint64_t spin_until(std::uint64_t end_ns) {
   return work;
 }
 
-volatile std::uint64_t g_kept = 0;
+thread_local volatile std::uint64_t t_kept = 0;
 
 }  // namespace
 
@@ -44,10 +44,10 @@ std::uint64_t thread_cpu_ns() {
 // Each alone in a section, since the linker names its bounds: a sanitizer's checks make a function
 // of any size.
 [[gnu::section("dial9_burn_one")]] void burn_one(std::uint64_t ms) {
-  g_kept = g_kept + spin_until(thread_cpu_ns() + ms * kTestMs);
+  t_kept = t_kept + spin_until(thread_cpu_ns() + ms * kTestMs);
 }
 [[gnu::section("dial9_burn_other")]] void burn_other(std::uint64_t ms) {
-  g_kept = g_kept ^ spin_until(thread_cpu_ns() + ms * kTestMs);
+  t_kept = t_kept ^ spin_until(thread_cpu_ns() + ms * kTestMs);
 }
 
 bool passes(const std::vector<std::uint64_t>& frames, void (*burn)(std::uint64_t)) {
