@@ -81,7 +81,8 @@ Status failed(const std::string& text) { return Status::failure(text); }
 
 // Outside the lock; says whether the call was good.
 // Why it failed; empty: it didn't.
-std::string call_source(Source& source, const std::function<std::uint64_t()>& clock) {
+std::string call_source(const Source& source, const std::function<std::uint64_t()>& clock,
+                        std::uint64_t* events) {
   const std::uint64_t start = clock();
   const std::uint64_t events_before = t_buffer.events();
   std::string failure;
@@ -93,8 +94,7 @@ std::string call_source(Source& source, const std::function<std::uint64_t()>& cl
     failure = "its callback threw";
   }
   const std::uint64_t took_ns = clock() - start;
-  ++source.calls;
-  source.events += t_buffer.events() - events_before;
+  *events = t_buffer.events() - events_before;
   if (failure.empty() && took_ns > source.period_ns / 10) {
     failure = "its callback took " + std::to_string(took_ns / 1000) +
               " us, over a tenth of its period of " + std::to_string(source.period_ns / 1000) +
@@ -170,9 +170,12 @@ SourceRun run_due_sources(std::uint64_t now_ns, const std::function<std::uint64_
     if (now_ns >= source->next_ns || source->next_ns - now_ns > wait) {
       source->is_running = true;
       lock.unlock();
-      std::string failure = call_source(*source, clock);
+      std::uint64_t events = 0;
+      std::string failure = call_source(*source, clock, &events);
       lock.lock();
       source->is_running = false;
+      ++source->calls;
+      source->events += events;
       r.source_done.notify_all();
       note_result(r, *source, std::move(failure));
       source->next_ns = now_ns + source->period_ns * source->backoff;
