@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <exception>
 #include <memory>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "heap/hooks.h"
 #include "heap/next_allocator.h"
 #include "recorder/heap_sample_stream.h"
+#include "recorder/no_exception.h"
 #include "recorder/recording_state.h"
 #include "sources/module_table.h"
 #include "unwind/unwind.h"
@@ -356,27 +356,17 @@ HeapSampleStatus HeapSampler::status() const {
 namespace dial9 {
 
 Status add_heap_samples(const HeapSampleOptions& options) noexcept {
-  try {
-    return heap::HeapSampler::instance().start(options);
-  } catch (const std::exception&) {
-    return Status::failure("heap samples: out of memory");
-  }
+  return internal::no_exception([&] { return heap::HeapSampler::instance().start(options); },
+                                internal::out_of_memory());
 }
 
 bool remove_heap_samples() noexcept {
-  try {
-    return heap::HeapSampler::instance().stop();
-  } catch (const std::exception&) {
-    return false;
-  }
+  return internal::no_exception([&] { return heap::HeapSampler::instance().stop(); }, false);
 }
 
 HeapSampleStatus heap_sample_status() noexcept {
-  try {
-    return heap::HeapSampler::instance().status();
-  } catch (const std::exception&) {
-    return {};
-  }
+  return internal::no_exception([&] { return heap::HeapSampler::instance().status(); },
+                                HeapSampleStatus{});
 }
 
 }  // namespace dial9

@@ -5,12 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
 
 #include "recorder/labels.h"
-#include "recorder/stream_source.h"
+#include "recorder/sample_streams.h"
 
 namespace dial9::internal {
 
@@ -47,19 +46,13 @@ struct CpuProfileRecord {
 class CpuSampleEncoder {
  public:
   CpuSampleEncoder();
-  ~CpuSampleEncoder();
-  CpuSampleEncoder(const CpuSampleEncoder&) = delete;
-  CpuSampleEncoder& operator=(const CpuSampleEncoder&) = delete;
 
   void add(const CpuSampleRecord& sample);
   void add(const CpuProfileRecord& profile);
   std::vector<SourceStream> take();
 
  private:
-  struct State;
-  void count(std::uint64_t at_ns);
-  void close();
-  std::unique_ptr<State> state_;
+  SampleStreams streams_;
 };
 
 }  // namespace dial9::internal

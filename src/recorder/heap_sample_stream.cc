@@ -2,19 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recorder/heap_sample_stream.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "format/encoder.h"
-
 namespace dial9::internal {
 namespace {
 
 using format::FieldType;
 
-constexpr std::size_t kStreamBytes = std::size_t{64} << 10;
-
-enum TypeId : std::uint16_t { kAlloc = 1, kFree = 2, kProfile = 3, kOverflow = 4, kTypes = 5 };
+enum TypeId : std::uint16_t { kAlloc = 1, kFree = 2, kProfile = 3, kOverflow = 4 };
 
 void add_schema(format::Encoder& out, std::uint16_t type) {
   switch (type) {
@@ -59,58 +52,18 @@ void add_schema(format::Encoder& out, std::uint16_t type) {
   }
 }
 
-void put_number(format::Encoder& out, std::uint64_t value) {
-  if (value == 0) return out.absent();
-  out.present();
-  out.varint(value);
-}
-
-void put_text(format::Encoder& out, std::string_view text, bool is_present) {
-  if (!is_present) return out.absent();
-  out.present();
-  out.pooled_string(text);
-}
-
 }  // namespace
 
-struct HeapSampleEncoder::State {
-  format::Encoder out;
-  StreamInfo info;
-  bool has_schema[kTypes] = {};
-  std::vector<SourceStream> done;
-
-  void close() {
-    if (info.events == 0) return;
-    done.push_back({out.take(), info});
-    info = {};
-    std::fill(std::begin(has_schema), std::end(has_schema), false);
-  }
-};
-
-HeapSampleEncoder::HeapSampleEncoder() : state_(std::make_unique<State>()) {}
-HeapSampleEncoder::~HeapSampleEncoder() = default;
-
-// Closes what is full, so that the event that begins is whole in one stream.
-void HeapSampleEncoder::begin(std::uint16_t type, std::uint64_t at_ns) {
-  State& state = *state_;
-  if (state.out.data().size() >= kStreamBytes) state.close();
-  if (!std::exchange(state.has_schema[type], true)) add_schema(state.out, type);
-  state.out.begin(type, at_ns);
-  StreamInfo& info = state.info;
-  info.first_ns = info.events == 0 ? at_ns : std::min(info.first_ns, at_ns);
-  info.last_ns = std::max(info.last_ns, at_ns);
-  ++info.events;
-}
+HeapSampleEncoder::HeapSampleEncoder() : streams_(add_schema) {}
 
 void HeapSampleEncoder::add(const AllocRecord& alloc) {
-  begin(kAlloc, alloc.at_ns);
-  format::Encoder& out = state_->out;
+  format::Encoder& out = streams_.begin(kAlloc, alloc.at_ns);
   out.u32(alloc.tid);
   out.varint(alloc.size);
   out.varint(alloc.address);
   out.pooled_stack(alloc.frames);
-  put_number(out, alloc.task);
-  put_number(out, alloc.span);
+  put_id(out, alloc.task);
+  put_id(out, alloc.span);
   put_text(out, alloc.label.name(), alloc.label.has_value());
   put_text(out, alloc.label.value(), alloc.label.has_value());
   out.pooled_string(alloc.unwound_by);
@@ -120,8 +73,7 @@ void HeapSampleEncoder::add(const AllocRecord& alloc) {
 }
 
 void HeapSampleEncoder::add(const FreeRecord& free) {
-  begin(kFree, free.at_ns);
-  format::Encoder& out = state_->out;
+  format::Encoder& out = streams_.begin(kFree, free.at_ns);
   out.u32(free.tid);
   out.varint(free.address);
   out.varint(free.size);
@@ -129,8 +81,7 @@ void HeapSampleEncoder::add(const FreeRecord& free) {
 }
 
 void HeapSampleEncoder::add(const HeapProfileRecord& profile) {
-  begin(kProfile, profile.at_ns);
-  format::Encoder& out = state_->out;
+  format::Encoder& out = streams_.begin(kProfile, profile.at_ns);
   for (const std::uint64_t value :
        {profile.elapsed_ns, profile.rate_bytes, profile.samples, profile.frees,
         profile.lost_samples, profile.lost_frees, profile.untracked, profile.live_samples}) {
@@ -138,15 +89,12 @@ void HeapSampleEncoder::add(const HeapProfileRecord& profile) {
   }
   out.boolean(profile.tracks_live);
   if (profile.lost_samples == 0 && profile.lost_frees == 0 && profile.untracked == 0) return;
-  begin(kOverflow, profile.at_ns);
-  out.varint(profile.lost_samples);
+  format::Encoder& overflow = streams_.begin(kOverflow, profile.at_ns);
+  overflow.varint(profile.lost_samples);
   // A free that nobody will see is one that is lost, to a reader who knows no more than this event.
-  out.varint(profile.lost_frees + profile.untracked);
+  overflow.varint(profile.lost_frees + profile.untracked);
 }
 
-std::vector<SourceStream> HeapSampleEncoder::take() {
-  state_->close();
-  return std::exchange(state_->done, {});
-}
+std::vector<SourceStream> HeapSampleEncoder::take() { return streams_.take(); }
 
 }  // namespace dial9::internal

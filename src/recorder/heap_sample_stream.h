@@ -5,12 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
 
 #include "recorder/labels.h"
-#include "recorder/stream_source.h"
+#include "recorder/sample_streams.h"
 
 namespace dial9::internal {
 
@@ -55,9 +54,6 @@ struct HeapProfileRecord {
 class HeapSampleEncoder {
  public:
   HeapSampleEncoder();
-  ~HeapSampleEncoder();
-  HeapSampleEncoder(const HeapSampleEncoder&) = delete;
-  HeapSampleEncoder& operator=(const HeapSampleEncoder&) = delete;
 
   void add(const AllocRecord& alloc);
   void add(const FreeRecord& free);
@@ -65,9 +61,7 @@ class HeapSampleEncoder {
   std::vector<SourceStream> take();
 
  private:
-  struct State;
-  void begin(std::uint16_t type, std::uint64_t at_ns);
-  std::unique_ptr<State> state_;
+  SampleStreams streams_;
 };
 
 }  // namespace dial9::internal

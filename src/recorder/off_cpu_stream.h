@@ -6,14 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "recorder/labels.h"
-#include "recorder/stream_source.h"
+#include "recorder/sample_streams.h"
 
 namespace dial9::internal {
 
@@ -68,9 +67,6 @@ struct OffCpuProfileRecord {
 class OffCpuEncoder {
  public:
   OffCpuEncoder();
-  ~OffCpuEncoder();
-  OffCpuEncoder(const OffCpuEncoder&) = delete;
-  OffCpuEncoder& operator=(const OffCpuEncoder&) = delete;
 
   void add(const OffCpuRecord& wait);
   void add(const ThreadTimesRecord& times);
@@ -78,10 +74,7 @@ class OffCpuEncoder {
   std::vector<SourceStream> take();
 
  private:
-  struct State;
-  void count(std::uint64_t at_ns);
-  void close();
-  std::unique_ptr<State> state_;
+  SampleStreams streams_;
 };
 
 }  // namespace dial9::internal

@@ -19,22 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-DIAL9_EVENT(Kept, (interned, name), (std::uint64_t, number));
-
 // The run of a process that died with 700 events in its active segment and 200 in its buffers.
 class RecoveryDamage : public ::testing::Test {
  protected:
-  RecoveryDamage() : run_(dir_.path() + "/dead-999999999") {
-    const TempDir live;
-    RecorderOptions options = RecorderOptions::disk(live.path());
-    options.arena_bytes = std::uint64_t{256} << 10;
-    SteppedRecorder recorder(options, false);
-    for (std::uint64_t i = 0; i < 700; ++i) record(Kept{"first", i});
-    recorder.advance(2 * kTestSecond);
-    recorder.step();
-    for (std::uint64_t i = 700; i < 900; ++i) record(Kept{"second", i});
-    fs::copy(recorder->status().directory, run_);
-  }
+  RecoveryDamage() : run_(dir_.path() + "/dead-999999999") { make_dead_run(run_); }
 
   std::string file(const std::string& name) const { return run_ + "/" + name; }
   bool has(const std::string& name) const { return fs::exists(file(name)); }

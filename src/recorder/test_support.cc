@@ -10,6 +10,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "dial9/event.h"
+
 namespace dial9::internal {
 namespace fs = std::filesystem;
 
@@ -165,6 +167,22 @@ SteppedRecorder::~SteppedRecorder() {
 Trace SteppedRecorder::read() {
   EXPECT_TRUE(core_->rotate(std::chrono::seconds(1)));
   return Trace::of(core_->sealed_segments());
+}
+
+namespace {
+DIAL9_EVENT(Kept, (interned, name), (std::uint64_t, number));
+}  // namespace
+
+void make_dead_run(const std::string& run) {
+  const TempDir live;
+  RecorderOptions options = RecorderOptions::disk(live.path());
+  options.arena_bytes = std::uint64_t{256} << 10;
+  SteppedRecorder recorder(options, false);
+  for (std::uint64_t i = 0; i < 700; ++i) record(Kept{"first", i});
+  recorder.advance(2 * kTestSecond);
+  recorder.step();
+  for (std::uint64_t i = 700; i < 900; ++i) record(Kept{"second", i});
+  std::filesystem::copy(recorder->status().directory, run);
 }
 
 }  // namespace dial9::internal

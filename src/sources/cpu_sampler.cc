@@ -14,6 +14,7 @@
 
 #include "dial9/internal/clock.h"
 #include "dial9/internal/thread_buffer.h"
+#include "recorder/no_exception.h"
 #include "sources/cpu_samples.h"
 #include "sources/host_cpu.h"
 #include "sources/module_table.h"
@@ -445,27 +446,17 @@ CpuSampleStatus CpuSampler::status() const {
 namespace dial9 {
 
 Status add_cpu_samples(const CpuSampleOptions& options) noexcept {
-  try {
-    return internal::CpuSampler::instance().start(options);
-  } catch (const std::exception&) {
-    return Status::failure("out of memory");
-  }
+  return internal::no_exception([&] { return internal::CpuSampler::instance().start(options); },
+                                internal::out_of_memory());
 }
 
 bool remove_cpu_samples() noexcept {
-  try {
-    return internal::CpuSampler::instance().stop();
-  } catch (const std::exception&) {
-    return false;
-  }
+  return internal::no_exception([&] { return internal::CpuSampler::instance().stop(); }, false);
 }
 
 CpuSampleStatus cpu_sample_status() noexcept {
-  try {
-    return internal::CpuSampler::instance().status();
-  } catch (const std::exception&) {
-    return {};
-  }
+  return internal::no_exception([&] { return internal::CpuSampler::instance().status(); },
+                                CpuSampleStatus{});
 }
 
 }  // namespace dial9

@@ -2,12 +2,9 @@
 // but the CPU clock to say how much there was.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <pthread.h>
 
-#include <atomic>
 #include <map>
 #include <random>
-#include <thread>
 
 #include "dial9/runtime.h"
 #include "dial9/span.h"
@@ -80,36 +77,15 @@ TEST_F(CpuSamples, FunctionsHaveTheSharesOfTheTimeSpentInThem) {
 
 TEST_F(CpuSamples, ThreadsThatNobodyRegisteredHaveTheirSharesAndNames) {
   Sampled sampled({.frequency_hz = kHz});
-  std::atomic<int> ready{0};
-  std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> spans;
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  for (const std::uint64_t ms : {600, 300, 100}) {
-    threads.emplace_back([&, ms] {
-      ::pthread_setname_np(::pthread_self(), ("burns-" + std::to_string(ms)).c_str());
-      sampled.wait_until_sampled();
-      ++ready;
-      while (ready < 3) std::this_thread::yield();
-      const std::uint64_t from = now_ns();
-      burn_one(ms);
-      const std::lock_guard lock(mutex);
-      spans[this_tid()] = {from, now_ns()};
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  const auto rows = sampled.finish();
+  const Burnt burnt = burn_on_threads(sampled);
   std::map<std::string, double> found;
-  for (const SampleRow& row : rows) {
-    const auto at = spans.find(row.tid);
-    if (at == spans.end() || row.at_ns < at->second.first || row.at_ns >= at->second.second) {
-      continue;
-    }
+  for (const SampleRow& row : burnt.rows) {
     found[row.thread_name] += static_cast<double>(row.weight);
     EXPECT_TRUE(row.has_cpu);
   }
-  EXPECT_NEAR(found["burns-600"], expected(600), 3 + 2 * coarse(rows));
-  EXPECT_NEAR(found["burns-300"], expected(300), 3 + 2 * coarse(rows));
-  EXPECT_NEAR(found["burns-100"], expected(100), 3 + 2 * coarse(rows));
+  EXPECT_NEAR(found["burns-600"], expected(600), 3 + 2 * coarse(burnt.all));
+  EXPECT_NEAR(found["burns-300"], expected(300), 3 + 2 * coarse(burnt.all));
+  EXPECT_NEAR(found["burns-100"], expected(100), 3 + 2 * coarse(burnt.all));
 }
 
 TEST_F(CpuSamples, ThreeTenantsOfOneThreadComeOutWithinTwoPercent) {

@@ -4,10 +4,10 @@
 
 #include <unistd.h>
 
-#include <exception>
 #include <memory>
 #include <utility>
 
+#include "recorder/no_exception.h"
 #include "recorder/off_cpu_stream.h"
 #include "sources/thread_probe.h"
 #include "sources/wall_sampler.h"
@@ -220,27 +220,17 @@ OffCpuStatus OffCpuSampler::status() const {
 namespace dial9 {
 
 Status add_off_cpu_samples(const OffCpuOptions& options) noexcept {
-  try {
-    return internal::OffCpuSampler::instance().start(options);
-  } catch (const std::exception&) {
-    return Status::failure("out of memory");
-  }
+  return internal::no_exception([&] { return internal::OffCpuSampler::instance().start(options); },
+                                internal::out_of_memory());
 }
 
 bool remove_off_cpu_samples() noexcept {
-  try {
-    return internal::OffCpuSampler::instance().stop();
-  } catch (const std::exception&) {
-    return false;
-  }
+  return internal::no_exception([&] { return internal::OffCpuSampler::instance().stop(); }, false);
 }
 
 OffCpuStatus off_cpu_status() noexcept {
-  try {
-    return internal::OffCpuSampler::instance().status();
-  } catch (const std::exception&) {
-    return {};
-  }
+  return internal::no_exception([&] { return internal::OffCpuSampler::instance().status(); },
+                                OffCpuStatus{});
 }
 
 }  // namespace dial9

@@ -9,9 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <map>
-#include <thread>
 
 #include "dial9/runtime.h"
 #include "recorder/recording_state.h"
@@ -96,31 +94,10 @@ TEST_F(PerfSamples, FunctionsHaveTheSharesOfTheTimeSpentInThem) {
 
 TEST_F(PerfSamples, ThreadsThatNobodyRegisteredHaveTheirSharesAndNames) {
   Sampled sampled(with_perf());
-  std::atomic<int> ready{0};
-  std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> spans;
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  for (const std::uint64_t ms : {600, 300, 100}) {
-    threads.emplace_back([&, ms] {
-      ::pthread_setname_np(::pthread_self(), ("burns-" + std::to_string(ms)).c_str());
-      sampled.wait_until_sampled();
-      ++ready;
-      while (ready < 3) std::this_thread::yield();
-      const std::uint64_t from = now_ns();
-      burn_one(ms);
-      const std::lock_guard lock(mutex);
-      spans[this_tid()] = {from, now_ns()};
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  const auto rows = sampled.finish();
-  const double coarse = static_cast<double>(grain(rows) - 1);
+  const Burnt burnt = burn_on_threads(sampled);
+  const double coarse = static_cast<double>(grain(burnt.all) - 1);
   std::map<std::string, double> found;
-  for (const SampleRow& row : rows) {
-    const auto at = spans.find(row.tid);
-    if (at == spans.end() || row.at_ns < at->second.first || row.at_ns >= at->second.second) {
-      continue;
-    }
+  for (const SampleRow& row : burnt.rows) {
     found[row.thread_name] += static_cast<double>(row.weight);
     EXPECT_TRUE(row.has_cpu);
   }

@@ -3,9 +3,15 @@
 #include "sources/testing/sampled.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
 
 #include "recorder/recording_state.h"
 
@@ -126,6 +132,34 @@ Trace Sampled::read() {
 std::vector<SampleRow> Sampled::finish() {
   // The ring's rest comes with the last segment, which stop() seals: its copy is asked for before.
   return samples_of(read());
+}
+
+Burnt burn_on_threads(Sampled& sampled) {
+  std::atomic<int> ready{0};
+  std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> spans;
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  for (const std::uint64_t ms : {600, 300, 100}) {
+    threads.emplace_back([&, ms] {
+      ::pthread_setname_np(::pthread_self(), ("burns-" + std::to_string(ms)).c_str());
+      sampled.wait_until_sampled();
+      ++ready;
+      while (ready < 3) std::this_thread::yield();
+      const std::uint64_t from = now_ns();
+      burn_one(ms);
+      const std::lock_guard lock(mutex);
+      spans[this_tid()] = {from, now_ns()};
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Burnt burnt{sampled.finish(), {}};
+  for (const SampleRow& row : burnt.all) {
+    const auto at = spans.find(row.tid);
+    const bool is_inside =
+        at != spans.end() && row.at_ns >= at->second.first && row.at_ns < at->second.second;
+    if (is_inside) burnt.rows.push_back(row);
+  }
+  return burnt;
 }
 
 }  // namespace dial9::internal::testing

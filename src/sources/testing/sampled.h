@@ -66,4 +66,12 @@ class Sampled {
   Recorder recorder_;
 };
 
+// Three threads that nobody registered, "burns-600", "burns-300" and "burns-100", use so many ms of
+// CPU time side by side; then `sampled` is finished. `rows`: their samples of that time.
+struct Burnt {
+  std::vector<SampleRow> all;
+  std::vector<SampleRow> rows;
+};
+Burnt burn_on_threads(Sampled& sampled);
+
 }  // namespace dial9::internal::testing
