@@ -1,15 +1,10 @@
 // The built executable, run as a user runs it: output, errors and exit codes.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -17,57 +12,17 @@
 
 #include "analysis/testing/trace_builder.h"
 #include "cli/exit_code.h"
+#include "cli/testing/cli_test.h"
 
 namespace dial9::cli {
 namespace {
 
 using analysis::testing::TraceBuilder;
 using nlohmann::json;
+using testing::Ran;
 using Bytes = std::vector<std::uint8_t>;
 
-struct Ran {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
-
-class Cli : public ::testing::Test {
- protected:
-  Cli() {
-    std::string pattern = ::testing::TempDir() + "dial9-cli-XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
-  }
-  ~Cli() override { std::filesystem::remove_all(directory_); }
-
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
-
-  std::string write(const std::string& name, const Bytes& bytes) const {
-    std::ofstream file(path(name), std::ios::binary);
-    for (const std::uint8_t byte : bytes) {
-      file.put(static_cast<char>(byte));
-    }
-    return path(name);
-  }
-
-  // `arguments` by the rules of the shell.
-  Ran dial9(const std::string& arguments) const { return shell("'" DIAL9_CLI "' " + arguments); }
-
-  Ran shell(const std::string& command) const {
-    const std::string line =
-        "{ " + command + "; } > '" + path("out") + "' 2> '" + path("err") + "'";
-    const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
-  }
-
- private:
-  std::string read(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-  std::filesystem::path directory_;
-};
+class Cli : public testing::CliTest {};
 
 // 3 events from 1 s to 1.5 s, with an anchor.
 Bytes small_trace() {

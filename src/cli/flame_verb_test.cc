@@ -3,19 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "cli/exit_code.h"
+#include "cli/testing/cli_test.h"
 #include "dial9/cpu_samples.h"
 #include "dial9/label.h"
 #include "dial9/recorder.h"
@@ -49,14 +46,12 @@ std::uint64_t cpu_ms() {
   g_kept = g_kept ^ 1;
 }
 
-class FlameVerb : public ::testing::Test {
+class FlameVerb : public testing::CliTest {
  protected:
   void SetUp() override {
 #if defined(DIAL9_SANITIZED_THREAD)
     GTEST_SKIP() << "ThreadSanitizer holds signals back until the thread calls it";
 #endif
-    std::string pattern = ::testing::TempDir() + "dial9-flame-XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
     const Status added = add_cpu_samples({.frequency_hz = kHz});
     ASSERT_TRUE(added.ok()) << added.message();
     auto [recorder, status] = Recorder::start(RecorderOptions::memory(16 << 20));
@@ -70,25 +65,15 @@ class FlameVerb : public ::testing::Test {
   void TearDown() override {
     recorder_.reset();
     remove_cpu_samples();
-    if (!directory_.empty()) std::filesystem::remove_all(directory_);
   }
 
   void dump() {
     ASSERT_TRUE(recorder_->rotate(std::chrono::seconds(30)));
     ASSERT_TRUE(recorder_->dump(path("trace.bin")).ok());
   }
-  std::string path(const std::string& name) const { return directory_ + "/" + name; }
-  std::string read(const std::string& name) const {
-    std::ifstream file(path(name));
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
   // Its output; the exit code is checked.
   std::string flame(const std::string& arguments, int exit_code = kOk) const {
-    const std::string line = "'" DIAL9_CLI "' flame '" + path("trace.bin") + "' " + arguments +
-                             " > '" + path("out") + "' 2> '" + path("err") + "'";
-    const int status = std::system(line.c_str());
-    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, exit_code) << read("err");
-    return read("out");
+    return output_of("flame '" + path("trace.bin") + "' " + arguments, exit_code);
   }
   // Milliseconds of the functions that have `part` in their names.
   static double total_ms(const json& found, const std::string& part) {
@@ -101,7 +86,6 @@ class FlameVerb : public ::testing::Test {
     return total;
   }
 
-  std::string directory_;
   std::optional<Recorder> recorder_;
 };
 

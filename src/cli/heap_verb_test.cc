@@ -1,104 +1,44 @@
 // `dial9 heap`, run as a user runs it, on a trace that the sampler's own encoder would write.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
-#include "analysis/testing/trace_builder.h"
+#include "analysis/testing/heap_trace.h"
 #include "cli/exit_code.h"
+#include "cli/testing/cli_test.h"
 
 namespace dial9::cli {
 namespace {
 
+using analysis::testing::HeapTrace;
 using analysis::testing::TraceBuilder;
-using format::FieldType;
 using nlohmann::json;
+using testing::Ran;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-struct Ran {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
-
-class HeapVerb : public ::testing::Test {
+class HeapVerb : public testing::CliTest {
  protected:
-  HeapVerb() {
-    std::string pattern = ::testing::TempDir() + "dial9-heap-verb-XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
-  }
-  ~HeapVerb() override { std::filesystem::remove_all(directory_); }
-
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
-
-  Ran heap(const std::string& arguments) const {
-    const std::string line =
-        "'" DIAL9_CLI "' heap " + arguments + " > '" + path("out") + "' 2> '" + path("err") + "'";
-    const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
-  }
+  Ran heap(const std::string& arguments) const { return dial9("heap " + arguments); }
 
   // From 1 s on: 10 leaks of 100 bytes at 0x1EAC a second apart, each beside one of 1,000 bytes at
   // 0x7E39 that is freed at once.
   std::string write_trace(bool tracks_live = true) {
-    TraceBuilder builder;
+    HeapTrace trace;
     for (std::uint64_t i = 1; i <= 10; ++i) {
-      alloc(builder, i * kSecond, 100, i * 16, 0x1EAC);
-      alloc(builder, i * kSecond, 1'000, 0x9000, 0x7E39);
-      if (tracks_live) free(builder, i * kSecond + 1'000, 0x9000, i * kSecond);
+      trace.alloc({.at_ns = i * kSecond, .addr = i * 16, .frames = {0x1EAC, 0x4001}, .tid = 7});
+      trace.alloc({.at_ns = i * kSecond,
+                   .size = 1'000,
+                   .addr = 0x9000,
+                   .frames = {0x7E39, 0x4001},
+                   .tid = 7});
+      if (tracks_live) trace.free(i * kSecond + 1'000, 0x9000, i * kSecond);
     }
-    const std::vector<std::uint8_t> bytes = builder.take();
-    std::ofstream file(path("trace.bin"), std::ios::binary);
-    for (const std::uint8_t byte : bytes) file.put(static_cast<char>(byte));
-    return "'" + path("trace.bin") + "'";
+    return "'" + write("trace.bin", trace.builder().take()) + "'";
   }
-
- private:
-  static void alloc(TraceBuilder& builder, std::uint64_t at_ns, std::uint64_t size,
-                    std::uint64_t addr, std::uint64_t frame) {
-    auto& out = builder.encoder();
-    out.schema(100, "AllocEvent", true,
-               {{"tid", FieldType::kU32},
-                {"size", FieldType::kVarint},
-                {"addr", FieldType::kVarint},
-                {"callchain", FieldType::kPooledStackFrames},
-                {"sample_rate_bytes", FieldType::kVarint}});
-    out.begin(100, at_ns);
-    out.u32(7);
-    out.varint(size);
-    out.varint(addr);
-    out.pooled_stack(std::vector<std::uint64_t>{frame, 0x4001});
-    out.varint(1);
-  }
-  static void free(TraceBuilder& builder, std::uint64_t at_ns, std::uint64_t addr,
-                   std::uint64_t alloc_ns) {
-    auto& out = builder.encoder();
-    out.schema(101, "FreeEvent", true,
-               {{"tid", FieldType::kU32},
-                {"addr", FieldType::kVarint},
-                {"size", FieldType::kVarint},
-                {"alloc_timestamp_ns", FieldType::kVarint}});
-    out.begin(101, at_ns);
-    out.u32(7);
-    out.varint(addr);
-    out.varint(1'000);
-    out.varint(alloc_ns);
-  }
-  std::string read(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-  std::filesystem::path directory_;
 };
 
 TEST_F(HeapVerb, ShowsWhatWasAllocatedAndWhatLivesBySite) {

@@ -1,18 +1,14 @@
 // `dial9 offcpu` as a user runs it, over a trace whose waits and times are known.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "analysis/testing/trace_builder.h"
 #include "cli/exit_code.h"
+#include "cli/testing/cli_test.h"
 
 namespace dial9::cli {
 namespace {
@@ -48,36 +44,15 @@ std::vector<std::uint8_t> known_trace() {
   return builder.take();
 }
 
-class OffCpuVerb : public ::testing::Test {
+class OffCpuVerb : public testing::CliTest {
  protected:
-  OffCpuVerb() {
-    std::string pattern = ::testing::TempDir() + "dial9-offcpu-XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
-    write("trace.bin", known_trace());
-  }
-  ~OffCpuVerb() override { std::filesystem::remove_all(directory_); }
+  OffCpuVerb() { write("trace.bin", known_trace()); }
 
-  std::string path(const std::string& name) const { return directory_ + "/" + name; }
-  void write(const std::string& name, const std::vector<std::uint8_t>& bytes) const {
-    std::ofstream file(path(name), std::ios::binary);
-    for (const std::uint8_t byte : bytes) file.put(static_cast<char>(byte));
-  }
-  std::string read(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
   // Its output; the exit code is checked.
   std::string offcpu(const std::string& arguments, int exit_code = kOk,
                      const std::string& file = "trace.bin") const {
-    const std::string line = "'" DIAL9_CLI "' offcpu '" + path(file) + "' " + arguments + " > '" +
-                             path("out") + "' 2> '" + path("err") + "'";
-    const int status = std::system(line.c_str());
-    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, exit_code) << read("err");
-    return read("out");
+    return output_of("offcpu '" + path(file) + "' " + arguments, exit_code);
   }
-
- private:
-  std::string directory_;
 };
 
 bool has(const std::string& text, std::string_view part) {

@@ -1,16 +1,14 @@
 // `dial9 doctor`, `snapshot` and `top` as a user runs them, on processes that really hang.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cli/exit_code.h"
+#include "cli/testing/cli_test.h"
 #include "session/kernel_threads.h"
 #include "session/testing/hung_child.h"
 
@@ -20,35 +18,14 @@ namespace {
 using dial9::testing::HangOptions;
 using dial9::testing::HungChild;
 using nlohmann::json;
+using testing::Ran;
 
-struct Ran {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
-
-class Outside : public ::testing::Test {
+class Outside : public testing::CliTest {
  protected:
-  Outside() {
-    std::string pattern = ::testing::TempDir() + "dial9-outside-XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
-    ::unsetenv("DIAL9_TRACE_DIR");
-  }
-  ~Outside() override { std::filesystem::remove_all(directory_); }
-
-  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  Outside() { ::unsetenv("DIAL9_TRACE_DIR"); }
 
   Ran dial9(const std::string& arguments, const std::string& before = "") const {
-    const std::string line = before + " '" DIAL9_CLI "' " + arguments + " > '" + path("out") +
-                             "' 2> '" + path("err") + "' < /dev/null";
-    const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
-  }
-  std::string read(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
+    return CliTest::dial9(arguments + " < /dev/null", before);
   }
   static json check_named(const json& report, const std::string& name) {
     for (const json& check : report["checks"]) {
@@ -56,7 +33,6 @@ class Outside : public ::testing::Test {
     }
     return {};
   }
-  std::string directory_;
 };
 
 TEST_F(Outside, DoctorRecordsForRealAndLeavesNothing) {
