@@ -95,7 +95,6 @@ struct ShedCount {
   double keep_one_in = 1.0;  // now
 };
 
-// One look at the recorder. Every number is exact as of `when`, or absent (not_known).
 // A source of the process, as far as this recorder goes.
 struct SourceStatus {
   std::string name;
@@ -103,6 +102,8 @@ struct SourceStatus {
   std::string reason;        // why none, or why fewer than there should be; empty: nothing is amiss
 };
 
+// One look at the recorder. Counts are exact as of the collector's last pass (some milliseconds
+// while the host records, a quarter of a second while it doesn't); what isn't known is not_known.
 struct RecorderStatus {
   static constexpr std::uint64_t not_known = ~std::uint64_t{0};
   bool is_recording = false;
