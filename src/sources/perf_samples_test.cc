@@ -124,10 +124,10 @@ TEST_F(PerfSamples, HaveWholeStacksFoundByUnwindTables) {
 }
 
 [[gnu::noinline]] void burn_below_much_stack(std::uint64_t ms) {
-  volatile char room[2 * kPerfStackBytes];
-  room[0] = 1;
+  char room[2 * kPerfStackBytes];
+  asm volatile("" : : "r"(room) : "memory");  // no compiler may shrink it
   burn_other(ms);
-  room[1] = room[0];
+  asm volatile("" : : "r"(room) : "memory");
 }
 
 TEST_F(PerfSamples, AStackThatTheCopyDoesNotHoldIsMarkedAsTruncated) {
