@@ -142,10 +142,12 @@ std::string caller_text(const Trace& trace, const Block& block) {
   return {};
 }
 
+// A call that was seen by one look alone is not known to have lasted.
 std::string seen_text(const Trace& trace, const Block& block) {
   const std::string caller = caller_text(trace, block);
   return "blocked in " + place_text(trace, block.call) +
-         (caller.empty() ? "" : " under " + caller) + " for " + human_duration(block.duration_ns);
+         (caller.empty() ? "" : " under " + caller) +
+         (block.duration_ns == 0 ? ", seen once" : " for " + human_duration(block.duration_ns));
 }
 
 Finding make_finding(const FindContext& context, const Source& source, const Blocked& blocked) {

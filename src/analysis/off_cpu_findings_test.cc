@@ -66,8 +66,9 @@ void wait(format::Encoder& out, std::uint64_t at_ns, std::uint64_t duration_ns, 
   out.pooled_string("10.0.0.7:6379");
 }
 
-// Ten polls of 20 ms; each waits for 15.
-void long_polls(TraceBuilder& builder, bool has_calls, bool is_parked = false) {
+// Ten polls of 20 ms; each waits for `wait_ns`.
+void long_polls(TraceBuilder& builder, bool has_calls, bool is_parked = false,
+                std::uint64_t wait_ns = 15 * kMs) {
   add_schemas(builder.encoder());
   for (std::uint64_t i = 0; i < 500; ++i) {
     const std::uint64_t at_ns = kSecond + i * kMs / 2;
@@ -77,7 +78,7 @@ void long_polls(TraceBuilder& builder, bool has_calls, bool is_parked = false) {
     const std::uint64_t at_ns = 2 * kSecond + i * 100 * kMs;
     builder.poll(at_ns, at_ns + 20 * kMs, 0, 99, "slow.cc:7");
     if (has_calls) builder.blocking_call(at_ns + kMs, 17 * kMs, 99, "recv", 7);
-    wait(builder.encoder(), at_ns + 2 * kMs, 15 * kMs, 99, is_parked);
+    wait(builder.encoder(), at_ns + 2 * kMs, wait_ns, 99, is_parked);
   }
 }
 
@@ -120,6 +121,14 @@ TEST(OffCpuFinding, AWaitInsideARecordedCallIsThatCallsAndNotCountedTwice) {
   EXPECT_EQ(blocking[0].worst_ns, 17 * kMs);
   EXPECT_TRUE(has_evidence(blocking[0],
                            "seen: blocked in recv(fd 12, peer 10.0.0.7:6379) under Session::read"));
+}
+
+TEST(OffCpuFinding, AWaitThatOneLookSawIsNotSaidToHaveLasted) {
+  TraceBuilder builder;
+  long_polls(builder, true, false, 0);
+  const auto blocking = of_kind(diagnose(builder.load()), FindingKind::kBlockingCall);
+  ASSERT_EQ(blocking.size(), 1U);
+  EXPECT_TRUE(has_evidence(blocking[0], "under Session::read, seen once"));
 }
 
 TEST(OffCpuFinding, AParkedWorkersWaitBlocksNoPoll) {

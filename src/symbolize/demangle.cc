@@ -28,6 +28,42 @@ bool is_harmless(std::string_view name) {
   return bytes <= kMostUnfoldedBytes;
 }
 
+bool take_end(std::string_view* text, std::string_view end) {
+  if (!text->ends_with(end)) return false;
+  text->remove_suffix(end.size());
+  return true;
+}
+
+// g++ makes of a coroutine `f(int)` functions `f(f(int)::<mangled>.Frame*) [clone .actor]`: what is
+// in the brackets, up to the frame, is the coroutine. Empty: not one of those.
+std::string_view coroutine_in(std::string_view text) {
+  const std::size_t frame = text.rfind("::_Z");
+  if (frame == std::string_view::npos || !take_end(&text, ".Frame*)")) return {};
+  for (std::size_t at = text.find('('); at < frame; at = text.find('(', at + 1)) {
+    const std::string_view name = text.substr(0, at);
+    const std::string_view inside = text.substr(at + 1, frame - at - 1);
+    if (inside.starts_with(name)) return inside;
+  }
+  return {};
+}
+
+// The parts of a coroutine's body, by the names that g++ and clang give them.
+std::string coroutine_text(const std::string& text) {
+  std::string_view name = text;
+  take_end(&name, " [clone .cold]");
+  if (take_end(&name, " [clone .actor]")) {
+    const std::string_view coroutine = coroutine_in(name);
+    return coroutine.empty() ? text : std::string(coroutine) + " [coroutine]";
+  }
+  if (take_end(&name, " [clone .resume]")) return std::string(name) + " [coroutine]";
+  for (const char* const part : {" [clone .destroy]", " [clone .cleanup]"}) {
+    if (!take_end(&name, part)) continue;
+    const std::string_view coroutine = coroutine_in(name);
+    return std::string(coroutine.empty() ? name : coroutine) + " [coroutine's end]";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string demangle(std::string_view name) {
@@ -37,7 +73,7 @@ std::string demangle(std::string_view name) {
   }
   int status = 0;
   char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  std::string result = status == 0 && text != nullptr ? text : mangled;
+  std::string result = status == 0 && text != nullptr ? coroutine_text(text) : mangled;
   std::free(text);
   return result;
 }

@@ -12,6 +12,35 @@ TEST(Demangle, ShowsFunctionsAsTheyAreWritten) {
   EXPECT_EQ(demangle("main"), "main");
 }
 
+// What g++ 12 and clang 19 make of coroutines: members, templates, lambdas.
+TEST(Demangle, ShowsACoroutinesBodyUnderTheCoroutinesName) {
+  EXPECT_EQ(demangle("_ZN8checkout6Faults10at_requestEPZNS0_10at_requestEvE39_"
+                     "ZN8checkout6Faults10at_requestEv.Frame.actor"),
+            "checkout::Faults::at_request() [coroutine]");
+  EXPECT_EQ(demangle("_ZN8checkout6Faults10at_requestEPZNS0_10at_requestEvE39_"
+                     "ZN8checkout6Faults10at_requestEv.Frame.actor.cold"),
+            "checkout::Faults::at_request() [coroutine]");
+  EXPECT_EQ(demangle("_ZN8checkout6Faults10at_requestEPZNS0_10at_requestEvE39_"
+                     "ZN8checkout6Faults10at_requestEv.Frame.destroy"),
+            "checkout::Faults::at_request() [coroutine's end]");
+  EXPECT_EQ(demangle("_ZN1a12_GLOBAL__N_11b1fEPZNS1_1fEiE31_ZN1a12_GLOBAL__N_11b1fEi.Frame.actor"),
+            "a::(anonymous namespace)::b::f(int) [coroutine]");
+  EXPECT_EQ(demangle("_ZN1a1gEPZNS_1gIiEE4taskT_PS2_E28_ZN1a1gIiEE4taskT_PS2_.Frame.actor"),
+            "a::g<int>(int, int*) [coroutine]");
+  EXPECT_EQ(
+      demangle("_ZZN1a1xEvENUliE_clEPZZNS_1xEvENKS0_clEiE28_ZZN1a1xEvENKUliE_clEi.Frame.actor"),
+      "a::x()::{lambda(int)#1}::operator()(int) const [coroutine]");
+  EXPECT_EQ(demangle("_ZN1a12_GLOBAL__N_11b1fEi.resume"),
+            "a::(anonymous namespace)::b::f(int) [coroutine]");
+  EXPECT_EQ(demangle("_ZN1a12_GLOBAL__N_11b1fEi.cleanup"),
+            "a::(anonymous namespace)::b::f(int) [coroutine's end]");
+}
+
+TEST(Demangle, LeavesWhatOnlyLooksLikeACoroutine) {
+  EXPECT_EQ(demangle("_Z1fi.cold"), "f(int) [clone .cold]");
+  EXPECT_EQ(demangle("_Z1fi.actor"), "f(int) [clone .actor]");
+}
+
 TEST(Demangle, LeavesWhatItCannotUnfoldAsItIs) {
   for (const std::string& name : {std::string("_Z"), std::string("_ZN3foo"), std::string(),
                                   "_Z" + std::string(10'000, 'P')}) {
