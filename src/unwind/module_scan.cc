@@ -20,13 +20,7 @@ namespace {
 constexpr std::uint8_t kHeaderVersion = 1;
 constexpr std::uint8_t kCountEncoding = 0x03;  // udata4
 constexpr std::uint8_t kTableEncoding = 0x3b;  // data-relative sdata4
-
-struct Scanned {
-  Module module;
-  std::string name;                 // what others need it as
-  std::vector<std::string> needed;
-  std::vector<std::int32_t> index;
-};
+constexpr std::size_t kMostNameBytes = 256;
 
 const std::uint8_t* at(std::uint64_t address) {
   return std::bit_cast<const std::uint8_t*>(address);
@@ -34,7 +28,7 @@ const std::uint8_t* at(std::uint64_t address) {
 
 // Is [address, address + bytes) inside one readable segment?
 bool is_mapped(const dl_phdr_info& info, std::uint64_t address, std::uint64_t bytes) {
-  for (const ElfW(Phdr)& header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
+  for (const ElfW(Phdr) & header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
     const std::uint64_t begin = info.dlpi_addr + header.p_vaddr;
     if (header.p_type == PT_LOAD && (header.p_flags & PF_R) != 0 && address >= begin &&
         bytes <= header.p_memsz && address - begin <= header.p_memsz - bytes) {
@@ -44,23 +38,58 @@ bool is_mapped(const dl_phdr_info& info, std::uint64_t address, std::uint64_t by
   return false;
 }
 
-void scan_ranges(const dl_phdr_info& info, Scanned& out) {
+void scan_ranges(const dl_phdr_info& info, Module& module) {
   std::uint64_t begin = ~std::uint64_t{0};
-  for (const ElfW(Phdr)& header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
+  for (const ElfW(Phdr) & header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
     const std::uint64_t from = info.dlpi_addr + header.p_vaddr;
     if (header.p_type == PT_LOAD) {
       begin = std::min(begin, from);
-      out.module.end = std::max(out.module.end, from + header.p_memsz);
+      module.end = std::max(module.end, from + header.p_memsz);
     } else if (header.p_type == PT_GNU_EH_FRAME && is_mapped(info, from, 12)) {
-      out.module.eh_frame_hdr = from;
+      module.eh_frame_hdr = from;
     } else if (header.p_type == PT_NOTE && is_mapped(info, from, header.p_memsz)) {
-      add_notes(out.module, from, header.p_memsz);
+      add_notes(module, from, header.p_memsz);
     }
   }
-  out.module.begin = out.module.end == 0 ? 0 : begin;
+  module.begin = module.end == 0 ? 0 : begin;
 }
 
-void scan_search_table(const dl_phdr_info& info, Scanned& out) {
+int note_module(dl_phdr_info* info, std::size_t, void* walk) {
+  static_cast<ModuleWalk*>(walk)->note(*info);
+  return 0;
+}
+
+int read_counts(dl_phdr_info* info, std::size_t size, void* data) {
+  if (size >= offsetof(dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+    *static_cast<LoaderCounts*>(data) = {info->dlpi_adds, info->dlpi_subs};
+  }
+  return 1;  // the first module knows
+}
+
+}  // namespace
+
+bool WalkRoom::holds(const WalkRoom& other) const {
+  return modules >= other.modules && letters >= other.letters && needed >= other.needed &&
+         index >= other.index;
+}
+
+ModuleWalk::ModuleWalk(const WalkRoom& room)
+    : room_(room),
+      modules_(room.modules),
+      letters_(room.letters),
+      needed_(room.needed),
+      index_(room.index) {}
+
+void ModuleWalk::note(const dl_phdr_info& info) noexcept {
+  Scanned scanned;
+  scan_ranges(info, scanned.module);
+  scan_search_table(info, scanned);
+  scan_names(info, scanned);
+  if (used_.modules < room_.modules) modules_[used_.modules] = scanned;
+  ++used_.modules;
+}
+
+void ModuleWalk::scan_search_table(const dl_phdr_info& info, Scanned& out) noexcept {
   const std::uint64_t header = out.module.eh_frame_hdr;
   if (header == 0) {
     return;
@@ -78,68 +107,73 @@ void scan_search_table(const dl_phdr_info& info, Scanned& out) {
   }
   out.module.search_table = header + 12;
   out.module.entry_count = count;
-  for (std::uint64_t i = 0; i < count; i += kIndexStride) {
-    out.index.push_back(static_cast<std::int32_t>(load_le<std::uint32_t>(bytes + 12 + 8 * i)));
+  out.index_begin = static_cast<std::uint32_t>(used_.index);
+  out.index_size = (count + kIndexStride - 1) / kIndexStride;
+  used_.index += out.index_size;
+  if (used_.index > room_.index) {
+    return;
   }
+  for (std::uint64_t i = 0; i < out.index_size; ++i) {
+    index_[out.index_begin + i] =
+        static_cast<std::int32_t>(load_le<std::uint32_t>(bytes + 12 + 8 * kIndexStride * i));
+  }
+}
+
+ModuleWalk::Text ModuleWalk::keep(std::string_view text) noexcept {
+  const Text kept{static_cast<std::uint32_t>(used_.letters),
+                  static_cast<std::uint32_t>(text.size())};
+  used_.letters += text.size();
+  if (used_.letters <= room_.letters) std::ranges::copy(text, letters_.begin() + kept.begin);
+  return kept;
 }
 
 // A string of the dynamic string table, or empty where it isn't mapped.
-std::string dynamic_string(const dl_phdr_info& info, std::uint64_t table, std::uint64_t offset) {
-  std::string text;
-  const std::uint64_t begin = table + offset;
-  while (text.size() < 256 && is_mapped(info, begin + text.size(), 1)) {
-    const char letter = static_cast<char>(*at(begin + text.size()));
-    if (letter == '\0') {
-      break;
-    }
-    text.push_back(letter);
+ModuleWalk::Text ModuleWalk::keep_dynamic(const dl_phdr_info& info, std::uint64_t begin) noexcept {
+  std::size_t size = 0;
+  while (size < kMostNameBytes && is_mapped(info, begin + size, 1) && *at(begin + size) != 0) {
+    ++size;
   }
-  return text;
+  return size == 0 ? Text{} : keep({std::bit_cast<const char*>(begin), size});
 }
 
-void scan_names(const dl_phdr_info& info, Scanned& out) {
+void ModuleWalk::scan_names(const dl_phdr_info& info, Scanned& out) noexcept {
   const ElfW(Phdr)* dynamic = nullptr;
-  for (const ElfW(Phdr)& header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
+  for (const ElfW(Phdr) & header : std::span(info.dlpi_phdr, info.dlpi_phnum)) {
     dynamic = header.p_type == PT_DYNAMIC ? &header : dynamic;
   }
   const std::string_view path = info.dlpi_name == nullptr ? "" : info.dlpi_name;
-  out.name = path.substr(path.rfind('/') + 1);
-  if (dynamic == nullptr ||
-      !is_mapped(info, info.dlpi_addr + dynamic->p_vaddr, dynamic->p_memsz)) {
+  out.name = keep(path.substr(path.rfind('/') + 1));
+  if (dynamic == nullptr || !is_mapped(info, info.dlpi_addr + dynamic->p_vaddr, dynamic->p_memsz)) {
     return;
   }
   const auto* const entries = std::bit_cast<const ElfW(Dyn)*>(info.dlpi_addr + dynamic->p_vaddr);
   const std::span all(entries, dynamic->p_memsz / sizeof(ElfW(Dyn)));
   std::uint64_t strings = 0;
-  for (const ElfW(Dyn)& entry : all) {
+  for (const ElfW(Dyn) & entry : all) {
     if (entry.d_tag == DT_STRTAB) {  // glibc relocates it in place, other loaders don't
-      strings = entry.d_un.d_ptr < info.dlpi_addr ? info.dlpi_addr + entry.d_un.d_ptr
-                                                  : entry.d_un.d_ptr;
+      strings =
+          entry.d_un.d_ptr < info.dlpi_addr ? info.dlpi_addr + entry.d_un.d_ptr : entry.d_un.d_ptr;
     }
   }
-  for (const ElfW(Dyn)& entry : all) {
+  out.needed_begin = static_cast<std::uint32_t>(used_.needed);
+  for (const ElfW(Dyn) & entry : all) {
     if (entry.d_tag == DT_NULL) {
       break;
     }
     if (entry.d_tag == DT_NEEDED) {
-      out.needed.push_back(dynamic_string(info, strings, entry.d_un.d_val));
+      const Text name = keep_dynamic(info, strings + entry.d_un.d_val);
+      if (used_.needed < room_.needed) needed_[used_.needed] = name;
+      ++used_.needed;
+      ++out.needed_size;
     } else if (entry.d_tag == DT_SONAME) {
-      out.name = dynamic_string(info, strings, entry.d_un.d_val);
+      out.name = keep_dynamic(info, strings + entry.d_un.d_val);
     }
   }
 }
 
-int scan_module(dl_phdr_info* info, std::size_t, void* data) {
-  Scanned scanned;
-  scan_ranges(*info, scanned);
-  scan_search_table(*info, scanned);
-  scan_names(*info, scanned);
-  static_cast<std::vector<Scanned>*>(data)->push_back(std::move(scanned));
-  return 0;
-}
-
 // The executable (which comes first), all that it needs in turn, and the kernel's own page.
-void mark_permanent(std::vector<Scanned>& all) {
+void ModuleWalk::mark_permanent() {
+  const std::span all(modules_.data(), used_.modules);
   std::vector<std::size_t> todo;
   std::vector<bool> seen(all.size(), false);
   const std::uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
@@ -150,11 +184,11 @@ void mark_permanent(std::vector<Scanned>& all) {
     }
   }
   while (!todo.empty()) {
-    const std::size_t user = todo.back();
+    const Scanned& user = all[todo.back()];
     todo.pop_back();
-    for (const std::string& name : all[user].needed) {
+    for (const Text& name : std::span(needed_).subspan(user.needed_begin, user.needed_size)) {
       for (std::size_t i = 0; i < all.size(); ++i) {
-        if (!seen[i] && all[i].name == name) {
+        if (!seen[i] && view(all[i].name) == view(name)) {
           seen[i] = true;
           todo.push_back(i);
         }
@@ -166,14 +200,23 @@ void mark_permanent(std::vector<Scanned>& all) {
   }
 }
 
-int read_counts(dl_phdr_info* info, std::size_t size, void* data) {
-  if (size >= offsetof(dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
-    *static_cast<LoaderCounts*>(data) = {info->dlpi_adds, info->dlpi_subs};
+ModuleTable ModuleWalk::table() {
+  mark_permanent();
+  const std::span all(modules_.data(), used_.modules);
+  std::ranges::sort(all, {}, [](const Scanned& scanned) { return scanned.module.begin; });
+  ModuleTable table;
+  for (Scanned& scanned : all) {
+    if (scanned.module.stamp != 0) {
+      scanned.index_size = 0;  // another module may be there by the time that it is used
+    }
+    scanned.module.index_begin = static_cast<std::uint32_t>(table.index.size());
+    scanned.module.index_size = scanned.index_size;
+    const auto index = std::span(index_).subspan(scanned.index_begin, scanned.index_size);
+    table.index.insert(table.index.end(), index.begin(), index.end());
+    table.modules.push_back(scanned.module);
   }
-  return 1;  // the first module knows
+  return table;
 }
-
-}  // namespace
 
 LoaderCounts loader_counts() noexcept {
   LoaderCounts counts;
@@ -182,23 +225,17 @@ LoaderCounts loader_counts() noexcept {
 }
 
 ModuleTable scan_modules() {
-  std::vector<Scanned> all;
-  dl_iterate_phdr(scan_module, &all);
-  mark_permanent(all);
-  std::sort(all.begin(), all.end(), [](const Scanned& a, const Scanned& b) {
-    return a.module.begin < b.module.begin;
-  });
-  ModuleTable table;
-  for (Scanned& scanned : all) {
-    if (scanned.module.stamp != 0) {
-      scanned.index.clear();  // another module may be there by the time that it is used
+  for (WalkRoom room;;) {
+    ModuleWalk walk(room);
+    dl_iterate_phdr(note_module, &walk);
+    if (walk.is_whole()) {
+      return walk.table();
     }
-    scanned.module.index_begin = static_cast<std::uint32_t>(table.index.size());
-    scanned.module.index_size = static_cast<std::uint32_t>(scanned.index.size());
-    table.index.insert(table.index.end(), scanned.index.begin(), scanned.index.end());
-    table.modules.push_back(scanned.module);
+    // More than was needed: others may be loaded meanwhile.
+    const WalkRoom& used = walk.used();
+    room = {std::max(room.modules, 2 * used.modules), std::max(room.letters, 2 * used.letters),
+            std::max(room.needed, 2 * used.needed), std::max(room.index, 2 * used.index)};
   }
-  return table;
 }
 
 }  // namespace dial9::unwind
