@@ -147,6 +147,7 @@ Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
   arena->controls_ = reinterpret_cast<ChunkControl*>(bytes + layout.control_offset);
   arena->stripes_ = reinterpret_cast<LossStripe*>(bytes + layout.loss_offset);
   header.free_head = kNoChunk;
+  arena->first_header_ = header;
   for (std::uint32_t i = count; i-- > 0;) arena->push(i);
   // Last: a reader from outside takes a mapping without it for one that was never finished.
   std::atomic_thread_fence(std::memory_order_release);
@@ -305,7 +306,19 @@ std::uint64_t Arena::undrained_events() const {
   return events;
 }
 
+bool Arena::leave_file() noexcept {
+  std::uint32_t none = 0;
+  if (!__atomic_compare_exchange_n(&left_, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    return true;  // another thread does it: until then this one comes here again
+  }
+  constexpr int kKind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  if (::mmap(header_, bytes_, PROT_READ | PROT_WRITE, kKind, -1, 0) == MAP_FAILED) return false;
+  *header_ = first_header_;  // its free list is empty
+  return true;
+}
+
 bool Arena::has_live_owner() {
+  if (has_left_file()) return true;  // whose chunks they are is forgotten
   // The child of a fork shares these pages with its parent, whose threads it can't see: hands off.
   if (header_->pid != static_cast<std::uint32_t>(::getpid())) return false;
   bool has_any = false;

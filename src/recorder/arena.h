@@ -126,6 +126,17 @@ class Arena {
   // dead threads as closed.
   bool has_live_owner();
 
+  // The file was cut: each store into what it lacks is a SIGBUS. Memory of this process alone takes
+  // its place, at the same addresses and with the same layout, but with no chunk and no count in
+  // it; what was published and is in no segment is gone. Stays mapped for ever. Any thread,
+  // async-signal-safe. False: there is no memory.
+  bool leave_file() noexcept;
+  bool has_left_file() const noexcept { return __atomic_load_n(&left_, __ATOMIC_ACQUIRE) != 0; }
+  bool holds(const void* address) const noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    return at - reinterpret_cast<std::uintptr_t>(header_) < bytes_;
+  }
+
  private:
   Arena(void* base, std::size_t bytes);
   std::uint32_t pop();
@@ -137,6 +148,8 @@ class Arena {
   LossStripe* stripes_;
   std::size_t bytes_;
   std::uint32_t serial_;
+  std::uint32_t left_ = 0;
+  ArenaHeader first_header_{};
 };
 
 // True if the thread of this process exists. By tgkill with signal 0, which sends nothing.

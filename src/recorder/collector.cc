@@ -162,7 +162,15 @@ std::uint64_t Collector::step() {
     next_second_ns_ = now + kSecond;
   }
   update_counts(now, drained);
+  last_pass_ns_ = now;
   return sleep_after(now, drained);
+}
+
+// A chunk that is filled in part is drained once a second: nothing older was in no segment.
+void Collector::lose_buffers() {
+  const std::uint64_t now = clock_.now_ns();
+  const std::uint64_t since = last_pass_ns_ == 0 ? window_start_ns_ : last_pass_ns_;
+  writer_.lose_buffers(since - std::min(since, kPartialDrainNs), now);
 }
 
 bool Collector::seal_all() {

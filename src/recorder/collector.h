@@ -54,6 +54,8 @@ class Collector {
   std::uint64_t step();
   // Everything recorded so far into a sealed segment. False: it could not be sealed.
   bool seal_all();
+  // The arena has left its file.
+  void lose_buffers();
   // Recording ends: before the last seal_all().
   void rest_sources();
 
@@ -86,6 +88,7 @@ class Collector {
   std::uint64_t next_second_ns_ = 0;  // once a second: is the segment still there
   std::uint64_t next_anchor_ns_ = 0;  // once a minute: a clock pair
   std::uint64_t metadata_version_ = 0;
+  std::uint64_t last_pass_ns_ = 0;
   std::uint64_t sleep_ns_ = 0;
   std::uint64_t next_always_ns_ = 0;
   std::uint64_t next_busy_ns_ = 0;

@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recorder/fork_fds.h"
 
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "recorder/fork_child.h"
 
 namespace dial9::internal {
 namespace {
@@ -18,30 +22,24 @@ struct Slot {
   FileIdentity file;
 };
 constinit Slot g_slots[kForkFdSlots] = {};
+constinit bool g_is_watched = false;
 
-// One above the descriptor; 0: a free place.
-constinit int g_many[kMostForkFds] = {};
-
-bool replace_one(int from, int to) noexcept {
-  for (int& place : g_many) {
-    if (__atomic_load_n(&place, __ATOMIC_RELAXED) != from) continue;
-    __atomic_store_n(&place, to, __ATOMIC_RELAXED);
-    return true;
-  }
-  return false;
+// Only files without a type are asked: no device of the host's gets a call that it doesn't know.
+std::uint64_t perf_event_of(int fd, const struct stat& st) noexcept {
+  std::uint64_t id = 0;
+  if ((st.st_mode & S_IFMT) != 0 || ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0) return 0;
+  return id;
 }
 
 }  // namespace
-
-bool add_fork_fd(int fd) noexcept { return replace_one(0, fd + 1); }
-void remove_fork_fd(int fd) noexcept { replace_one(fd + 1, 0); }
 
 FileIdentity identity_of(int fd) noexcept {
   const int saved_errno = errno;
   struct stat st{};
   FileIdentity file;
   if (fd >= 0 && ::fstat(fd, &st) == 0) {
-    file = {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino)};
+    file = {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino),
+            perf_event_of(fd, st)};
   }
   errno = saved_errno;
   return file;
@@ -52,15 +50,20 @@ bool leads_to(int fd, const FileIdentity& file) noexcept {
 }
 
 int note_fork_fd(int fd, const FileIdentity& file) noexcept {
+  if (!__atomic_exchange_n(&g_is_watched, true, __ATOMIC_RELAXED)) {
+    add_child_handler(close_fork_fds);
+  }
   for (int i = 0; i < kForkFdSlots; ++i) {
     Slot& slot = g_slots[i];
     int expected = kFree;
+    if (__atomic_load_n(&slot.fd, __ATOMIC_RELAXED) != kFree) continue;
     if (!__atomic_compare_exchange_n(&slot.fd, &expected, kBeingFilled, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED)) {
       continue;
     }
     __atomic_store_n(&slot.file.device, file.device, __ATOMIC_RELAXED);
     __atomic_store_n(&slot.file.inode, file.inode, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot.file.event, file.event, __ATOMIC_RELAXED);
     // Release: the child that sees the descriptor sees its file.
     __atomic_store_n(&slot.fd, fd, __ATOMIC_RELEASE);
     return i;
@@ -79,12 +82,9 @@ void close_fork_fds() noexcept {
   for (Slot& slot : g_slots) {
     const int fd = __atomic_exchange_n(&slot.fd, kFree, __ATOMIC_ACQUIRE);
     const FileIdentity file{__atomic_load_n(&slot.file.device, __ATOMIC_RELAXED),
-                            __atomic_load_n(&slot.file.inode, __ATOMIC_RELAXED)};
+                            __atomic_load_n(&slot.file.inode, __ATOMIC_RELAXED),
+                            __atomic_load_n(&slot.file.event, __ATOMIC_RELAXED)};
     if (fd >= 0 && leads_to(fd, file)) ::close(fd);
-  }
-  for (int& place : g_many) {
-    const int fd = __atomic_exchange_n(&place, 0, __ATOMIC_RELAXED) - 1;
-    if (fd >= 0) ::close(fd);
   }
 }
 

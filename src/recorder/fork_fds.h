@@ -14,6 +14,7 @@ namespace dial9::internal {
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
+  std::uint64_t event = 0;  // a perf event's id: those have one inode with many other things
   bool operator==(const FileIdentity&) const = default;
 };
 // Zeros for a descriptor that isn't open. Async-signal-safe; keeps errno.
@@ -22,8 +23,8 @@ FileIdentity identity_of(int fd) noexcept;
 bool leads_to(int fd, const FileIdentity& file) noexcept;
 
 // How many can be noted at a time. A recorder and its recovery need six; one that stop() left
-// behind keeps its own until it ends.
-inline constexpr int kForkFdSlots = 64;
+// behind keeps its own until it ends; samplers take up to 340.
+inline constexpr int kForkFdSlots = 448;
 
 // Notes the descriptor until it is forgotten. Returns its slot; -1: all are taken, and the child
 // keeps it. Any thread. GuardedFd (guarded_fd.h) is who calls these two.
@@ -31,12 +32,7 @@ int note_fork_fd(int fd, const FileIdentity& file) noexcept;
 // Before it is closed. Nothing happens where the slot holds another one, as in a fork's child.
 void forget_fork_fd(int slot, int fd) noexcept;
 
-// Descriptors that come and go: one thread at a time. False: so many are noted already.
-inline constexpr int kMostForkFds = 256;
-bool add_fork_fd(int fd) noexcept;
-void remove_fork_fd(int fd) noexcept;
-
-// In the child: closes what is noted.
+// In the child: closes what is noted. By itself, once something was.
 void close_fork_fds() noexcept;
 
 }  // namespace dial9::internal

@@ -31,6 +31,8 @@ class GuardedFd {
   explicit operator bool() const noexcept { return fd_ >= 0; }
   // -1: none, or the number isn't ours any more.
   int get() const noexcept { return leads_to(fd_, file_) ? fd_ : -1; }
+  // False: a fork's child will keep it.
+  bool is_noted() const noexcept { return slot_ >= 0; }
   // Closes it if it is ours, and takes the new one. Keeps errno.
   void reset(int fd = -1) noexcept;
 

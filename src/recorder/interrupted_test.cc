@@ -283,6 +283,47 @@ TEST_F(InterruptedAnywhere, ARecordingThatIsEnabledMeanwhileIsMarkedAsTheCollect
   expect_marked_whenever(mark, open_epoch);
 }
 
+// Recording goes off at each step of a record call. From the step on at which it has found
+// recording on, the event is written or counted; before, it is neither.
+void expect_counted_from_some_step_on(RecorderCore& core, bool is_warm, void (*between)()) {
+  g_between = between;
+  g_between_at = 0;
+  bool was_emitted = false;
+  do {
+    publish_arena(&core.arena());
+    open_epoch();
+    if (is_warm) record(Interrupted{0, "name"});
+    const std::uint64_t before = t_buffer.events() + core.status().events_dropped;
+    g_steps = 0;
+    step_through([] { record(Interrupted{1, "name"}); });
+    close_epoch();
+    const std::uint64_t found =
+        t_buffer.events() + core.status().events_dropped + take_late_losses() - before;
+    ASSERT_LE(found, 1U) << "at step " << g_between_at;
+    ASSERT_TRUE(found == 1 || !was_emitted) << "lost without a count at step " << g_between_at;
+    was_emitted = found == 1;
+  } while (++g_between_at < g_steps);
+  EXPECT_TRUE(was_emitted);
+  EXPECT_GT(g_between_at, 20U) << "nothing was stepped";
+}
+
+TEST_F(InterruptedAnywhere, ARecordCallThatRecordingIsTurnedOffInIsWrittenOrCounted) {
+  call_at_each_step(on_step_between);
+  for (const bool is_warm : {false, true}) {
+    expect_counted_from_some_step_on(recorder_.core(), is_warm, close_epoch);
+  }
+}
+
+TEST_F(InterruptedAnywhere, ARecordCallThatTheRecorderStopsInIsWrittenOrCounted) {
+  call_at_each_step(on_step_between);
+  for (const bool is_warm : {false, true}) {
+    expect_counted_from_some_step_on(recorder_.core(), is_warm, [] {
+      close_epoch();
+      publish_arena(nullptr);
+    });
+  }
+}
+
 TEST_F(InterruptedAnywhere, ASpanKeepsItsEnterAndExit) {
   std::thread([] { step_through([] { const span<Around> around({7}); }); }).join();
   ASSERT_GT(g_steps, 20U);

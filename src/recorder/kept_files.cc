@@ -7,12 +7,17 @@
 #include <unistd.h>
 
 #include "base/unique_fd.h"
+#include "recorder/fork_fds.h"
 
 namespace dial9::internal {
 namespace {
 
-// The descriptor plus one; 0: free.
-constinit std::atomic<int> g_files[kMostKeptFiles];
+struct Slot {
+  std::atomic<int> plus_one{0};  // the descriptor plus one; 0: free
+  FileIdentity file;             // the host may close what it didn't open, and open its own there
+};
+constexpr int kBeingFilled = -1;
+constinit Slot g_slots[kMostKeptFiles];
 // Changes when all are closed: what a KeptFile knows of its slot is then worth nothing.
 constinit std::atomic<std::uint32_t> g_generation{1};
 
@@ -22,47 +27,54 @@ std::string_view read_from(int fd, char* buffer, std::size_t room) noexcept {
   return {buffer, static_cast<std::size_t>(n)};
 }
 
+void close_slot(Slot& slot) noexcept {
+  const int fd = slot.plus_one.exchange(0, std::memory_order_acquire) - 1;
+  if (fd >= 0 && leads_to(fd, slot.file)) ::close(fd);
+}
+
 }  // namespace
 
 KeptFile::~KeptFile() {
   if (slot_plus_one_ == 0 || generation_ != g_generation.load(std::memory_order_relaxed)) return;
-  const int plus_one = g_files[slot_plus_one_ - 1].exchange(0, std::memory_order_relaxed);
-  if (plus_one != 0) ::close(plus_one - 1);
+  close_slot(g_slots[slot_plus_one_ - 1]);
 }
 
 std::string_view KeptFile::read(char* buffer, std::size_t room) noexcept {
   const std::uint32_t generation = g_generation.load(std::memory_order_relaxed);
   if (slot_plus_one_ != 0 && generation_ == generation) {
-    const int plus_one = g_files[slot_plus_one_ - 1].load(std::memory_order_relaxed);
-    return plus_one == 0 ? std::string_view() : read_from(plus_one - 1, buffer, room);
+    Slot& slot = g_slots[slot_plus_one_ - 1];
+    const int fd = slot.plus_one.load(std::memory_order_acquire) - 1;
+    if (leads_to(fd, slot.file)) return read_from(fd, buffer, room);
+    close_slot(slot);  // by the host: it is opened again
   }
   UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   slot_plus_one_ = 0;
   if (!fd) return {};
   const std::string_view text = read_from(fd.get(), buffer, room);
   for (std::uint32_t i = 0; i < kMostKeptFiles && slot_plus_one_ == 0 && !text.empty(); ++i) {
+    Slot& slot = g_slots[i];
     int expected = 0;
-    if (g_files[i].compare_exchange_strong(expected, fd.get() + 1, std::memory_order_relaxed)) {
-      slot_plus_one_ = i + 1;
-      generation_ = generation;
-      (void)fd.release();
+    if (!slot.plus_one.compare_exchange_strong(expected, kBeingFilled, std::memory_order_acquire)) {
+      continue;
     }
+    slot.file = identity_of(fd.get());
+    // Release: a fork's child that sees the descriptor sees its file.
+    slot.plus_one.store(fd.release() + 1, std::memory_order_release);
+    slot_plus_one_ = i + 1;
+    generation_ = generation;
   }
   return text;
 }
 
 std::size_t kept_files_open() noexcept {
   std::size_t count = 0;
-  for (const std::atomic<int>& file : g_files) count += file.load(std::memory_order_relaxed) != 0;
+  for (const Slot& slot : g_slots) count += slot.plus_one.load(std::memory_order_relaxed) > 0;
   return count;
 }
 
 void close_kept_files() noexcept {
   g_generation.fetch_add(1, std::memory_order_relaxed);
-  for (std::atomic<int>& file : g_files) {
-    const int plus_one = file.exchange(0, std::memory_order_relaxed);
-    if (plus_one != 0) ::close(plus_one - 1);
-  }
+  for (Slot& slot : g_slots) close_slot(slot);
 }
 
 }  // namespace dial9::internal

@@ -10,6 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/unique_fd.h"
+#include "recorder/fork_fds.h"
 #include "recorder/test_support.h"
 
 namespace dial9::internal {
@@ -24,6 +26,14 @@ class KeptFiles : public ::testing::Test {
   std::string text(KeptFile& file) {
     char buffer[64];
     return std::string(file.read(buffer, sizeof buffer));
+  }
+  // The descriptor that leads to the file; -1: none.
+  static int number_of(const std::string& path) {
+    const FileIdentity file = identity_of(UniqueFd(::open(path.c_str(), O_PATH)).get());
+    for (int fd = 3; fd < 256; ++fd) {
+      if (leads_to(fd, file)) return fd;
+    }
+    return -1;
   }
   TempDir dir_;
 };
@@ -68,6 +78,30 @@ TEST_F(KeptFiles, ThoseBeyondTheMostAreReadWithoutKeepingADescriptor) {
   EXPECT_EQ(text(*files.back()), "one");
   files.clear();
   EXPECT_EQ(kept_files_open(), 0U);
+}
+
+TEST_F(KeptFiles, OneWhoseNumberTheHostTookIsOpenedAgainAndTheHostsIsLeftAlone) {
+  write("a", "one");
+  write("host", "the host's");
+  auto file = std::make_unique<KeptFile>(path("a"));
+  EXPECT_EQ(text(*file), "one");
+  const int number = number_of(path("a"));
+  ASSERT_GE(number, 0);
+  ASSERT_EQ(::close(number), 0);
+  EXPECT_EQ(text(*file), "one") << "closed by the host";
+  const int again = number_of(path("a"));
+  const UniqueFd host(::open(path("host").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::dup2(host.get(), again), again);
+  EXPECT_EQ(text(*file), "one") << "and taken";
+  EXPECT_EQ(kept_files_open(), 1U);
+  const UniqueFd taken(again);
+  const int last = number_of(path("a"));
+  ASSERT_EQ(::dup2(host.get(), last), last);
+  const UniqueFd taken_last(last);
+  close_kept_files();
+  file.reset();
+  EXPECT_TRUE(leads_to(taken.get(), identity_of(host.get())));
+  EXPECT_TRUE(leads_to(taken_last.get(), identity_of(host.get())));
 }
 
 TEST_F(KeptFiles, AProgramThatIsExecutedHasNoneOfThem) {

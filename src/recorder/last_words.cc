@@ -47,6 +47,7 @@ bool LastWords::take_chunk(Arena& arena) noexcept {
   ThreadBuffer fresh{};
   fresh.ready_epoch = kBusyEpoch;
   fresh.tid = this_tid();
+  fresh.process = before.process;
   fresh.is_exiting = before.is_exiting;
   fresh.clock = before.clock;
   adopt_chunk(fresh, arena, chunk);

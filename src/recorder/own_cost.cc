@@ -37,6 +37,7 @@ class ScratchBuffer {
     t_buffer.tables = &scratch.tables;
     t_buffer.clock = current_clock();
     t_buffer.tid = before_.tid;
+    t_buffer.process = before_.process;
   }
   ~ScratchBuffer() { t_buffer = before_; }
   ScratchBuffer(const ScratchBuffer&) = delete;

@@ -5,12 +5,14 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "dial9/source.h"
-#include "recorder/fork_fds.h"
+#include "recorder/fork_child.h"
 #include "recorder/kept_files.h"
 #include "recorder/recording_state.h"
 #include "recorder/stay_loaded.h"
@@ -41,40 +43,54 @@ struct Registry {
   std::condition_variable source_done;
   std::shared_ptr<RecorderCore> core;
   std::string core_description;
-  std::vector<std::shared_ptr<RecorderCore>> inherited;  // of this process's parents
   std::vector<std::shared_ptr<Source>> sources;
   std::uint64_t failures = 0;
   std::thread::id running_on;
+  bool is_held_for_fork = false;
+  Registry* of_parent = nullptr;  // its recorder goes on in the parent; its object is left alone
 };
+constinit std::atomic<Registry*> g_registry{nullptr};
 
-void hold_for_fork();
-void release_in_parent();
-void release_in_child();
+void hold_for_fork() {
+  notice_fork();
+  Registry& r = *g_registry.load(std::memory_order_acquire);
+  r.mutex.lock();
+  r.is_held_for_fork = true;
+}
+void release_in_parent() {
+  Registry& r = *g_registry.load(std::memory_order_acquire);
+  r.is_held_for_fork = false;
+  r.mutex.unlock();
+}
+
+// The parent's lock stays as it is: a thread may hold it that doesn't exist here. Its sources are
+// taken over where no thread was changing them, as after every fork() with its handlers.
+void begin_anew_in_child() {
+  Registry& before = *g_registry.load(std::memory_order_acquire);
+  if (auto* own = new (std::nothrow) Registry) {
+    own->of_parent = &before;
+    try {
+      if (before.is_held_for_fork || before.mutex.try_lock()) own->sources = before.sources;
+    } catch (const std::bad_alloc&) {  // none, then
+    }
+    for (const auto& source : own->sources) source->is_running = false;
+    g_registry.store(own, std::memory_order_release);
+  }
+  close_kept_files();
+}
 
 // Made at first use and never destroyed: threads may come here after main.
 Registry& registry() {
-  static Registry* const instance = [] {
-    auto* made = new Registry;
+  notice_fork();
+  static const bool is_made = [] {
+    g_registry.store(new Registry, std::memory_order_release);
     install_process_hooks();
     stay_loaded();
-    pthread_atfork(hold_for_fork, release_in_parent, release_in_child);
-    return made;
+    pthread_atfork(hold_for_fork, release_in_parent, nullptr);
+    return add_child_handler(begin_anew_in_child);
   }();
-  return *instance;
-}
-
-void hold_for_fork() { registry().mutex.lock(); }
-void release_in_parent() { registry().mutex.unlock(); }
-void release_in_child() {
-  Registry& r = registry();
-  // The parent's recorder goes on in the parent. Its object is left alone: its locks may be held by
-  // threads that don't exist here.
-  r.inherited.push_back(std::move(r.core));
-  r.core.reset();
-  for (const auto& source : r.sources) source->is_running = false;
-  r.mutex.unlock();
-  close_fork_fds();
-  close_kept_files();
+  static_cast<void>(is_made);
+  return *g_registry.load(std::memory_order_acquire);
 }
 
 Status failed(const std::string& text) { return Status::failure(text); }

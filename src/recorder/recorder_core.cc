@@ -20,6 +20,7 @@
 #include "base/stderr_line.h"
 #include "dial9/internal/span_core.h"
 #include "recorder/disk_store.h"
+#include "recorder/fork_child.h"
 #include "recorder/guarded_fd.h"
 #include "recorder/heartbeat.h"
 #include "recorder/memory_store.h"
@@ -120,7 +121,7 @@ std::size_t available_parallelism() {
 }  // namespace
 
 RecorderCore::RecorderCore(const RecorderOptions& options, const CoreSeams& seams)
-    : options_(options), seams_(seams), pid_(::getpid()) {}
+    : options_(options), seams_(seams), pid_(::getpid()), process_(process_number()) {}
 
 RecorderCore::~RecorderCore() {
   if (arena_ != nullptr) retire_arena(std::move(arena_));
@@ -142,6 +143,8 @@ std::shared_ptr<RecorderCore> RecorderCore::start(const RecorderOptions& options
   *status = check(options);
   if (!*status) return nullptr;
   const SignalShield shield;
+  watch_forks();
+  notice_fork();
   std::shared_ptr<RecorderCore> core(new RecorderCore(options, seams));
   *status = claim_process(core, options.directory.empty() ? "memory ring" : options.directory);
   if (!*status) return nullptr;
@@ -153,7 +156,7 @@ std::shared_ptr<RecorderCore> RecorderCore::start(const RecorderOptions& options
     *status = Status::failure("out of memory");
   }
   if (!*status) {
-    __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_SEQ_CST);
+    publish_arena(nullptr);
     release_process(core.get());
     if (core->run_) core->remove_run(false);
     return nullptr;
@@ -212,16 +215,45 @@ bool RecorderCore::has_buffer_file() const {
 // A file without a name can't get one again, and the threads write into its pages: what they record
 // from here on reaches segments as before, but a kill takes what no segment has yet.
 void RecorderCore::check_buffer_file() {
-  const std::uint64_t now_ns = seams_.clock.now_ns ? seams_.clock.now_ns() : kernel_now_ns();
-  if (buffer_file_.st_ino == 0 || now_ns < next_file_check_ns_) return;
-  next_file_check_ns_ = now_ns + kFileCheckNs;
+  if (buffer_file_.st_ino == 0) return;
+  const std::string path = run_->path() + "/" + kArenaName;
   struct stat there{};
-  const bool is_seen = ::lstat((run_->path() + "/" + kArenaName).c_str(), &there) == 0;
+  const bool is_seen = ::lstat(path.c_str(), &there) == 0;
+  const int error = errno;
+  const bool is_ours =
+      is_seen && there.st_ino == buffer_file_.st_ino && there.st_dev == buffer_file_.st_dev;
+  if (arena_->has_left_file() || (is_ours && there.st_size < buffer_file_.st_size)) {
+    return end_by_cut_buffers(path, there.st_size);
+  }
+  const std::uint64_t now_ns = seams_.clock.now_ns ? seams_.clock.now_ns() : kernel_now_ns();
+  if (is_ours || now_ns < next_file_check_ns_) return;
+  next_file_check_ns_ = now_ns + kFileCheckNs;
   // A directory that can't be searched just now says nothing about the file.
-  if (has_buffer_file() || (!is_seen && errno != ENOENT && errno != ENOTDIR)) return;
+  if (!is_seen && error != ENOENT && error != ENOTDIR) return;
   buffer_file_ = {};
-  degrade("thread buffers don't survive a kill any more: '" + run_->path() + "/" + kArenaName +
+  degrade("thread buffers don't survive a kill any more: '" + path +
           "' was removed; restart the recorder to have them again");
+}
+
+// Nothing of ours is stored into the file's pages from here on. What lay in them can't be told from
+// what somebody may write there: recording ends.
+void RecorderCore::end_by_cut_buffers(const std::string& path, off_t bytes) {
+  close_epoch();
+  arena_->leave_file();
+  publish_arena(nullptr);
+  const std::string why = "recording has ended: '" + path + "' was cut to " +
+                          std::to_string(bytes) +
+                          " bytes by another program; what was in no "
+                          "segment is lost; start the recorder again";
+  {
+    const std::lock_guard lock(mutex_);
+    is_enabled_ = false;
+    ended_ = why;
+  }
+  buffer_file_ = {};
+  ::unlink(path.c_str());
+  collector_->lose_buffers();
+  message(why);
 }
 
 void RecorderCore::make_clock() {
@@ -278,10 +310,11 @@ Status RecorderCore::prepare() {
   collector_ = std::make_unique<Collector>(
       *arena_, *store_, *writer_, std::move(clock), [this] { return metadata_version(); },
       calibration_ ? &*calibration_ : nullptr, budget_of(options_));
+  take_late_losses();  // of calls that outlasted the recorder before
   span_recording_begins();
   reset_source_counts();
   reset_stream_counts();
-  __atomic_store_n(&g_arena, arena_.get(), __ATOMIC_SEQ_CST);
+  publish_arena(arena_.get());
   return {};
 }
 
@@ -366,6 +399,7 @@ void RecorderCore::finish() {
   std::this_thread::sleep_for(kQuiesce);
   bool is_complete = false;
   try {
+    check_buffer_file();
     collector_->rest_sources();
     is_complete = collector_->seal_all();
   } catch (const std::exception&) {
@@ -376,7 +410,9 @@ void RecorderCore::finish() {
   is_complete_ = is_complete;
 }
 
-bool RecorderCore::is_ours() const { return ::getpid() == pid_; }
+// Two numbers: the child of a vfork has its parent's memory, and one in a new namespace may have
+// its parent's id.
+bool RecorderCore::is_ours() const { return ::getpid() == pid_ && process_number() == process_; }
 
 bool RecorderCore::is_running() const {
   if (!is_ours()) return false;
@@ -387,7 +423,7 @@ bool RecorderCore::is_running() const {
 void RecorderCore::enable() {
   if (!is_ours()) return;
   const std::lock_guard lock(mutex_);
-  if (is_stopping_ || is_enabled_) return;
+  if (is_stopping_ || is_enabled_ || !ended_.empty()) return;
   is_enabled_ = true;
   open_epoch();
 }
@@ -481,16 +517,18 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
   }
   const bool is_done = done_.wait_for(lock, waitable(deadline), [&] { return is_finished_; });
   const bool is_complete = is_complete_;
+  result.unfinished = ended_;
   lock.unlock();
   runtime_release();
-  __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_SEQ_CST);
+  publish_arena(nullptr);
   const CollectorCounts counts = collector_->counts();
   result.sources = all_source_statuses();
   result.events_written = counts.events_written;
   result.events_dropped = total_losses();
   if (is_done) result.events_late = arena_->undrained_events();
+  result.events_late += take_late_losses();
   result.events_dropped += result.events_late;
-  result.is_complete = is_done && is_complete;
+  result.is_complete = is_done && is_complete && result.unfinished.empty();
   if (!is_done) {
     result.unfinished =
         "the collector didn't finish by the deadline: the active segment isn't sealed";
@@ -532,11 +570,13 @@ RecorderStatus RecorderCore::status() const {
   bool is_stopping = false;
   bool is_enabled = false;
   std::string degraded;
+  std::string ended;
   {
     const std::lock_guard lock(mutex_);
     is_stopping = is_stopping_;
     is_enabled = is_enabled_;
     degraded = degraded_;
+    ended = ended_;
   }
   status.clock = clock_text_;
   if (is_stopping) {
@@ -546,7 +586,10 @@ RecorderStatus RecorderCore::status() const {
   const CollectorCounts counts = collector_->counts();
   if (run_) status.directory = run_->path();
   status.is_recording = is_enabled && counts.failure.empty();
-  status.reason = !is_enabled ? "disabled" : !counts.failure.empty() ? counts.failure : degraded;
+  status.reason = !ended.empty()            ? ended
+                  : !is_enabled             ? "disabled"
+                  : !counts.failure.empty() ? counts.failure
+                                            : degraded;
   status.events_written = counts.events_written;
   status.bytes_written = counts.bytes_written;
   status.bytes_on_disk = counts.bytes_held;

@@ -70,11 +70,13 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   std::uint64_t total_losses() const;
   bool has_buffer_file() const;
   void check_buffer_file();
+  void end_by_cut_buffers(const std::string& path, off_t bytes);
   void degrade(const std::string& why);
 
   const RecorderOptions options_;
   const CoreSeams seams_;
   const pid_t pid_;
+  const std::uint32_t process_;
   std::string boot_id_;
   std::string clock_text_;
   std::optional<RunDirectory> run_;
@@ -100,6 +102,7 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   std::uint64_t rotations_done_ = 0;
   std::uint64_t rotations_failed_ = 0;
   std::string degraded_;  // what works less well than asked for, and why
+  std::string ended_;     // why recording can't go on; empty: it can
   Metadata own_metadata_;
   std::uint64_t metadata_version_ = 0;
 };

@@ -64,6 +64,54 @@ TEST(RecorderTrouble, SaysItTooWhenTheWholeDirectoryIsRemoved) {
       << recorder->status().reason;
 }
 
+// Without it each store into what was cut off is a SIGBUS, the collector's own among them.
+TEST(RecorderTrouble, EndsWithAWordWhenItsBufferFileIsCutAndTheHostGoesOn) {
+  for (const std::uint64_t bytes : {0, 4096, 100'000}) {
+    const TempDir dir;
+    SteppedRecorder recorder(on_disk(dir), false);
+    const std::string run = recorder->status().directory;
+    record(Kept{0});
+    pass(recorder);
+    record(Kept{1});  // in no segment yet
+    ChunkControl* const chunk = t_buffer.control;
+    fs::resize_file(run + "/" + kArenaName, bytes);
+    recorder.step();
+    chunk->producer.committed = 0;  // as a thread does that was inside a record call
+    EXPECT_FALSE(is_recording());
+    recorder->enable();
+    EXPECT_FALSE(is_recording()) << "into what?";
+    record(Kept{2});
+    pass(recorder);
+    EXPECT_FALSE(recorder->status().is_recording);
+    EXPECT_NE(recorder->status().reason.find("was cut to"), std::string::npos);
+    ASSERT_EQ(recorder.messages().size(), 1U) << "said once";
+    EXPECT_TRUE(recorder->rotate(std::chrono::seconds(1)));
+    const StopResult result = recorder->stop(std::chrono::seconds(1));
+    EXPECT_FALSE(result.is_complete);
+    EXPECT_NE(result.unfinished.find("was cut to"), std::string::npos) << result.unfinished;
+    const Trace trace = Trace::of_directory(run);
+    EXPECT_EQ(trace.numbers("Kept", "number"), std::vector<std::uint64_t>{0});
+    ASSERT_EQ(trace.losses().size(), 1U);
+    EXPECT_EQ(trace.losses()[0].cause, "buffers_cut");
+    EXPECT_EQ(trace.losses()[0].count, 0U) << "nobody knows how many";
+  }
+}
+
+TEST(RecorderTrouble, KeepsWhatItToldOfLossesWhenItsBufferFileIsCut) {
+  const TempDir dir;
+  SteppedRecorder recorder(on_disk(dir), false);
+  const std::string run = recorder->status().directory;
+  record(Kept{0});
+  count_loss(LossCause::kNested, 5);
+  pass(recorder);
+  fs::resize_file(run + "/" + kArenaName, 0);
+  pass(recorder);
+  count_loss(LossCause::kNested);  // of no recorder any more
+  EXPECT_EQ(recorder->status().events_dropped, 5U);
+  EXPECT_EQ(recorder->stop(std::chrono::seconds(1)).events_dropped, 6U);
+  EXPECT_EQ(Trace::of_directory(run).lost("nested"), 5U);
+}
+
 TEST(RecorderTrouble, LeavesAFileAloneThatTookThePlaceOfItsBuffers) {
   const TempDir dir;
   SteppedRecorder recorder(on_disk(dir), false);

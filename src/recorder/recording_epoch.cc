@@ -7,12 +7,10 @@
 
 namespace dial9::internal {
 
-constinit std::uint32_t g_epoch = 0;
-
 namespace {
 
+// Not on the fork's page: an epoch of a child's own recording is none of its parent's.
 constinit std::uint32_t g_last_epoch = 0;
-constinit std::uint32_t g_epoch_bits = 0;  // of every epoch that is opened
 
 // A sequence lock over the clock line: odd while it is being written.
 constinit std::uint32_t g_clock_version = 0;
@@ -23,19 +21,19 @@ std::uint32_t next_epoch() noexcept {
   do {
     epoch = __atomic_add_fetch(&g_last_epoch, 1, __ATOMIC_RELAXED) & ~kSheddingBit;
   } while (epoch == 0);
-  return epoch | __atomic_load_n(&g_epoch_bits, __ATOMIC_RELAXED);
+  return epoch | __atomic_load_n(&g_fork_page.epoch_bits, __ATOMIC_RELAXED);
 }
 
 // Gives the epoch the bits that it should have. Whoever changed one of the two calls it afterwards:
 // sequentially consistent, so that of two who do so at once one sees both.
 void settle_bits() noexcept {
   for (;;) {
-    std::uint32_t epoch = __atomic_load_n(&g_epoch, __ATOMIC_SEQ_CST);
-    const std::uint32_t bits = __atomic_load_n(&g_epoch_bits, __ATOMIC_SEQ_CST);
+    std::uint32_t epoch = __atomic_load_n(&g_fork_page.epoch, __ATOMIC_SEQ_CST);
+    const std::uint32_t bits = __atomic_load_n(&g_fork_page.epoch_bits, __ATOMIC_SEQ_CST);
     if (epoch == 0 || (epoch & kSheddingBit) == bits) return;
     // Also release, which pairs with the acquire load in thread_enter(): who sees the bit sees the
     // rates.
-    __atomic_compare_exchange_n(&g_epoch, &epoch, (epoch & ~kSheddingBit) | bits, false,
+    __atomic_compare_exchange_n(&g_fork_page.epoch, &epoch, (epoch & ~kSheddingBit) | bits, false,
                                 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
   }
 }
@@ -43,29 +41,24 @@ void settle_bits() noexcept {
 }  // namespace
 
 void open_epoch() noexcept {
-  __atomic_store_n(&g_epoch, next_epoch(), __ATOMIC_SEQ_CST);
+  __atomic_store_n(&g_fork_page.epoch, next_epoch(), __ATOMIC_SEQ_CST);
   settle_bits();
 }
 
-void close_epoch() noexcept { __atomic_store_n(&g_epoch, 0, __ATOMIC_SEQ_CST); }
+void close_epoch() noexcept { __atomic_store_n(&g_fork_page.epoch, 0, __ATOMIC_SEQ_CST); }
 
 void renew_epoch() noexcept {
-  std::uint32_t epoch = __atomic_load_n(&g_epoch, __ATOMIC_RELAXED);
+  std::uint32_t epoch = __atomic_load_n(&g_fork_page.epoch, __ATOMIC_RELAXED);
   // Again where someone enabled, disabled or marked it meanwhile: he may have done so before the
   // new line was published.
-  while (epoch != 0 && !__atomic_compare_exchange_n(&g_epoch, &epoch, next_epoch(), false,
+  while (epoch != 0 && !__atomic_compare_exchange_n(&g_fork_page.epoch, &epoch, next_epoch(), false,
                                                     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
   }
 }
 
 void mark_epoch(std::uint32_t bits) noexcept {
-  __atomic_store_n(&g_epoch_bits, bits, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&g_fork_page.epoch_bits, bits, __ATOMIC_SEQ_CST);
   settle_bits();
-}
-
-void forget_epoch() noexcept {
-  __atomic_store_n(&g_epoch, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&g_epoch_bits, 0, __ATOMIC_RELAXED);  // the parent's shedding isn't the child's
 }
 
 void publish_clock(const ClockLine& line) noexcept {

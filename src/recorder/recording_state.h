@@ -11,11 +11,10 @@
 
 namespace dial9::internal {
 
-class Arena;
-
-// The arena that threads take chunks from; null: no recorder. Release store by the recorder before
-// the epoch that allows its use, acquire load in the cold paths.
-extern Arena* g_arena;
+// The arena that threads take chunks from; null: no recorder. Before the epoch that allows its use.
+inline void publish_arena(Arena* arena) noexcept {
+  __atomic_store_n(&g_fork_page.arena, arena, __ATOMIC_SEQ_CST);
+}
 
 // Opens a new epoch: threads pass their cold path once, and record from then on.
 void open_epoch() noexcept;
@@ -26,8 +25,6 @@ void renew_epoch() noexcept;
 // Sets the bits in every epoch from now on (kSheddingBit), or clears them with 0. The collector's,
 // also while someone enables or disables.
 void mark_epoch(std::uint32_t bits) noexcept;
-// In the child of a fork: off, and unmarked.
-void forget_epoch() noexcept;
 
 // The arena that is current, and a hold on it: it stays mapped while this lives, on its creator's
 // stack. Async-signal-safe.
@@ -44,6 +41,10 @@ class ArenaHold {
   Arena* arena_;
 };
 
+// A SIGBUS at `address` came from our buffers, whose file was cut: recording is off, and the
+// instruction can be run again (Arena::leave_file). False: it didn't. Async-signal-safe.
+bool survive_cut_buffers(const void* address) noexcept;
+
 // The thread gives back at its end what it holds: its chunk, its slot (shedding.h). False: it
 // won't, since it is at its end already, or the system has no key for it.
 bool watch_thread_exit() noexcept;
@@ -54,8 +55,8 @@ std::uint32_t this_tid() noexcept;
 // The buffer writes into `chunk` from now on, which was just taken from `arena`.
 void adopt_chunk(ThreadBuffer& buffer, Arena& arena, std::uint32_t chunk) noexcept;
 
-// After null was stored (sequentially consistent) into g_arena: true if no thread can still be
-// using the arena that was there but through a chunk of its own.
+// After publish_arena(nullptr): true if no thread can still be using the arena that was there but
+// through a chunk of its own.
 bool arena_is_unreferenced() noexcept;
 
 // The clock line that threads copy. One writer at a time (the collector); readers retry, lock-free.
@@ -69,10 +70,8 @@ void leave_chunk(ThreadBuffer& buffer) noexcept;
 // the key; exited threads are then found by their ids alone.
 bool install_process_hooks() noexcept;
 
-// What runs in the child of a fork, on its only thread. Set by the recorder (closes its
-// descriptors).
-using ForkHook = void (*)();
-extern ForkHook g_fork_hook;
+// Events that were lost since the last call while no recorder's counters were within reach.
+std::uint64_t take_late_losses() noexcept;
 
 const char* loss_cause_name(LossCause cause) noexcept;
 

@@ -12,7 +12,7 @@
 
 namespace dial9::internal {
 
-// After g_arena is null. Unmaps the arena now if nobody can reach it, else keeps it.
+// After publish_arena(nullptr). Unmaps the arena now if nobody can reach it, else keeps it.
 void retire_arena(std::unique_ptr<Arena> arena);
 
 // Unmaps those that nobody can reach any more. Returns how many are left; 0 if it couldn't look.

@@ -57,7 +57,7 @@ Totals totals_of(const Runtime& runtime) noexcept {
 
 bool collect_metrics(std::uint64_t now_ns) noexcept {
   bool is_quiet = true;
-  std::lock_guard lock(g_registry.mutex);
+  const RegistryLock lock;
   const std::uint32_t count = g_registry.runtime_count.load(std::memory_order_relaxed);
   for (std::uint32_t id = 1; id <= count; ++id) {
     Runtime& runtime = g_registry.runtimes[id];
@@ -98,7 +98,7 @@ bool collect_thread(ThreadRecord& thread) noexcept {
 bool collect_sched() noexcept {
   bool is_quiet = true;
   for (std::uint32_t skip = 0; skip < kMaxThreadsARound; ++skip) {
-    std::lock_guard lock(g_registry.mutex);
+    const RegistryLock lock;
     ThreadRecord* thread = g_registry.threads;
     for (std::uint32_t i = 0; i < skip && thread != nullptr; ++i) thread = thread->next;
     if (thread == nullptr) break;
@@ -124,7 +124,7 @@ bool runtime_collect(std::uint64_t now_ns) noexcept {
 
 void runtime_release() noexcept {
   sched_close_all();
-  std::lock_guard lock(g_registry.mutex);
+  const RegistryLock lock;
   for (ThreadRecord* t = g_registry.threads; t != nullptr; t = t->next) t->has_reading = false;
 }
 

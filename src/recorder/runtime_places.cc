@@ -60,7 +60,7 @@ Place* intern_place(const char* text, std::size_t size) noexcept {
   size = std::min(size, internal::kMaxPlaceBytes);
   std::uint32_t slot;
   if (Place* known = internal::find(text, size, &slot)) return known;
-  std::lock_guard lock(internal::g_registry.mutex);
+  const internal::RegistryLock lock;
   return internal::intern_place_locked(text, size);
 }
 

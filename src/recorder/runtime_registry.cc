@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "recorder/fork_child.h"
 #include "recorder/runtime_host.h"
 #include "recorder/runtime_state.h"
 
@@ -73,7 +74,7 @@ void unlink_from_runtime(Binding& binding) noexcept {
 }
 
 void release_thread(ThreadRecord& record) noexcept {
-  std::lock_guard lock(g_registry.mutex);
+  const RegistryLock lock;
   for (Binding* binding = record.bindings; binding != nullptr;) {
     Binding* next = binding->next_of_thread;
     unlink_from_runtime(*binding);
@@ -95,6 +96,7 @@ void release_thread(ThreadRecord& record) noexcept {
 }
 
 void on_thread_exit(void*) noexcept {
+  notice_fork();
   ThreadState& t = t_state;
   t.has_exited = true;
   ThreadRecord* record = t.record;
@@ -137,7 +139,7 @@ void after_fork_in_child() noexcept {
 
 void install_hooks() noexcept {
   g_has_exit_key = pthread_key_create(&g_exit_key, on_thread_exit) == 0;
-  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  add_child_handler(after_fork_in_child);
 }
 
 // Under the mutex.
@@ -200,7 +202,7 @@ std::uint32_t take_worker_id(runtime::RuntimeId id) noexcept {
   pthread_once(&g_once, install_hooks);
   if (!g_has_exit_key) return nullptr;
   ThreadRecord* before = t.record;
-  std::lock_guard lock(g_registry.mutex);
+  const RegistryLock lock;
   if (t.record == nullptr) t.record = make_thread_record();
   if (t.record == nullptr) return nullptr;
   if (before == nullptr) pthread_setspecific(g_exit_key, t.record);
@@ -251,6 +253,11 @@ void give_name(runtime::RuntimeId id, const char* wanted) noexcept {
 
 }  // namespace
 
+RegistryLock::RegistryLock() noexcept {
+  notice_fork();
+  g_registry.mutex.lock();
+}
+
 std::uint32_t own_tid() noexcept {
   ThreadState& t = t_state;
   if (t.tid == 0) t.tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
@@ -270,7 +277,7 @@ std::uint32_t own_tid() noexcept {
   if (binding == nullptr) return nullptr;
   if (binding->worker == kNoWorker) {
     {
-      std::lock_guard lock(g_registry.mutex);
+      const RegistryLock lock;
       binding->worker = take_worker_id(id);
     }
     if (const auto hook = g_worker_hook.load(std::memory_order_acquire)) hook();
@@ -291,7 +298,7 @@ std::uint64_t runtime_metadata_version() noexcept {
 
 std::vector<std::pair<std::string, std::string>> runtime_metadata() {
   std::vector<std::pair<std::string, std::string>> entries;
-  std::lock_guard lock(g_registry.mutex);
+  const RegistryLock lock;
   const std::uint32_t count = g_registry.runtime_count.load(std::memory_order_relaxed);
   for (std::uint32_t id = 1; id <= count; ++id) {
     std::string workers;
@@ -316,7 +323,7 @@ void runtime_set_sched_wait_sample_rate(std::uint32_t rate) noexcept {
 }
 
 void runtime_set_default_name(const std::string& name) noexcept {
-  std::lock_guard lock(g_registry.mutex);
+  const RegistryLock lock;
   copy_name(g_registry.default_name, name.c_str());
 }
 
@@ -327,7 +334,7 @@ namespace dial9::runtime {
 using internal::g_registry;
 
 RuntimeId register_runtime(const char* name) noexcept {
-  std::lock_guard lock(g_registry.mutex);
+  const internal::RegistryLock lock;
   const std::uint32_t count = g_registry.runtime_count.load(std::memory_order_relaxed);
   if (count == kMaxRuntimes) return 0;
   const RuntimeId id = count + 1;
@@ -343,7 +350,7 @@ RuntimeId register_runtime(const char* name) noexcept {
 
 void rename_runtime(RuntimeId id, const char* name) noexcept {
   if (name == nullptr || *name == 0) return;
-  std::lock_guard lock(g_registry.mutex);
+  const internal::RegistryLock lock;
   internal::Runtime* runtime = internal::runtime_of(id);
   if (runtime == nullptr) return;
   internal::give_name(id, name);

@@ -118,6 +118,15 @@ struct Registry {
 
 extern Registry g_registry;
 
+// The registry's mutex, held. In the child of a fork it is a fresh one.
+class RegistryLock {
+ public:
+  RegistryLock() noexcept;
+  ~RegistryLock() { g_registry.mutex.unlock(); }
+  RegistryLock(const RegistryLock&) = delete;
+  RegistryLock& operator=(const RegistryLock&) = delete;
+};
+
 // intern_place() for callers that hold the registry's mutex.
 runtime::Place* intern_place_locked(const char* text, std::size_t size) noexcept;
 

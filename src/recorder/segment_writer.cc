@@ -28,6 +28,24 @@ void add(StreamInfo& sum, const StreamInfo& info) {
   sum.events += info.events;
 }
 
+void add_loss_schema(format::Encoder& out) {
+  using format::FieldType;
+  out.schema(kLoss, "RecorderLossEvent", true,
+             {{"cause", FieldType::kPooledString},
+              {"count", FieldType::kVarint},
+              {"first_ns", FieldType::kVarint},
+              {"last_ns", FieldType::kVarint}});
+}
+
+void put_loss(format::Encoder& out, std::string_view cause, std::uint64_t count,
+              std::uint64_t first_ns, std::uint64_t last_ns) {
+  out.begin(kLoss, last_ns);
+  out.pooled_string(cause);
+  out.varint(count);
+  out.varint(first_ns);
+  out.varint(last_ns);
+}
+
 }  // namespace
 
 SegmentWriter::SegmentWriter(SegmentStore& store, Arena& arena, SegmentWriterOptions options)
@@ -205,7 +223,6 @@ void SegmentWriter::flush(std::uint64_t now_ns) {
 }
 
 void SegmentWriter::report_losses(std::uint64_t now_ns) {
-  using format::FieldType;
   format::Encoder out;
   ToldLosses told{};
   std::uint64_t fresh[kLossCauses] = {};
@@ -215,22 +232,14 @@ void SegmentWriter::report_losses(std::uint64_t now_ns) {
     has_any |= fresh[i] != 0;
   }
   if (!has_any || !open_segment(now_ns)) return;
-  out.schema(kLoss, "RecorderLossEvent", true,
-             {{"cause", FieldType::kPooledString},
-              {"count", FieldType::kVarint},
-              {"first_ns", FieldType::kVarint},
-              {"last_ns", FieldType::kVarint}});
+  add_loss_schema(out);
   for (std::size_t i = 0; i < kLossCauses; ++i) {
     if (fresh[i] == 0) continue;
     const auto cause = static_cast<LossCause>(i);
     std::uint64_t first = now_ns;
     std::uint64_t last = now_ns;
     if (!arena_.take_loss_range(cause, &first, &last)) first = last = now_ns;
-    out.begin(kLoss, last);
-    out.pooled_string(loss_cause_name(cause));
-    out.varint(fresh[i]);
-    out.varint(first);
-    out.varint(last);
+    put_loss(out, loss_cause_name(cause), fresh[i], first, last);
     reported_[i] += fresh[i];
     told[i] = {fresh[i], first, last};
   }
@@ -241,6 +250,21 @@ void SegmentWriter::report_losses(std::uint64_t now_ns) {
                         told[i].last_ns);
   }
   merge(staged_losses_, told);
+}
+
+void SegmentWriter::lose_buffers(std::uint64_t first_ns, std::uint64_t now_ns) {
+  for (std::size_t i = 0; i < kLossCauses; ++i) {
+    const auto cause = static_cast<LossCause>(i);
+    std::uint64_t ignored = 0;
+    if (reported_[i] == 0) continue;
+    arena_.count_loss(cause, reported_[i], 0, now_ns, now_ns);
+    arena_.take_loss_range(cause, &ignored, &ignored);
+  }
+  if (!open_segment(now_ns)) return;
+  format::Encoder out;
+  add_loss_schema(out);
+  put_loss(out, "buffers_cut", 0, first_ns, now_ns);  // of unknown size
+  append({}, out.data(), {}, now_ns);
 }
 
 void SegmentWriter::append_own(std::span<const std::uint8_t> stream, std::uint64_t now_ns) {

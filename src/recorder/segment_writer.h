@@ -66,6 +66,9 @@ class SegmentWriter {
   void append_own(std::span<const std::uint8_t> stream, std::uint64_t now_ns);
   // Loss records for what was lost and not reported yet.
   void report_losses(std::uint64_t now_ns);
+  // The arena has left its file: what was told of losses is put into its counters again, and that
+  // all of it is lost which was in no segment, recorded from `first_ns` on.
+  void lose_buffers(std::uint64_t first_ns, std::uint64_t now_ns);
   // Hands staged bytes to the store; counts them as lost where it can't take them.
   void flush(std::uint64_t now_ns);
   // Metadata changed: into the current segment too.

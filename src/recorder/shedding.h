@@ -21,7 +21,7 @@
 
 namespace dial9::internal {
 
-// Set in g_epoch while something is shed: no thread's epoch has it, so that each event takes the
+// Set in the epoch while something is shed: no thread's epoch has it, so that each event takes the
 // cold path, and nothing else is tested while all is kept.
 inline constexpr std::uint32_t kSheddingBit = 0x8000'0000;
 

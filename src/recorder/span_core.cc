@@ -368,7 +368,7 @@ void span_not_entered(SpanCore& span) noexcept {
   if (poll != nullptr && poll->spans_since_ns == 0) poll->spans_since_ns = now_ns();
   span.id = 0;
   const LossCause cause = t_buffer.last_loss;
-  if (cause != LossCause::kCount) count_loss(cause);  // else it was shed, or recording went off
+  if (cause != LossCause::kCount) count_loss(cause);  // else it was shed
 }
 
 [[gnu::noinline]] static bool unlink_in_task(SpanCore& span, bool is_unwinding) noexcept {

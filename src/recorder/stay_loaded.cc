@@ -13,7 +13,7 @@ void stay_loaded() noexcept {
   // A variable, not a function: an executable without PIC has functions' addresses of its own.
   Dl_info info{};
   link_map* object = nullptr;
-  if (::dladdr1(&g_epoch, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) == 0 ||
+  if (::dladdr1(&g_fork_page, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) == 0 ||
       object == nullptr || object->l_name == nullptr || object->l_name[0] == 0) {
     return;  // the executable itself
   }

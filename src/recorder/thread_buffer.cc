@@ -15,6 +15,7 @@
 #include "dial9/internal/pool.h"
 #include "dial9/internal/write_event.h"
 #include "recorder/arena.h"
+#include "recorder/fork_child.h"
 #include "recorder/recording_state.h"
 #include "recorder/runtime_state.h"
 #include "recorder/schema_frames.h"
@@ -23,8 +24,6 @@
 namespace dial9::internal {
 
 __thread ThreadBuffer t_buffer __attribute__((tls_model("initial-exec"))) = {};
-constinit Arena* g_arena = nullptr;
-constinit ForkHook g_fork_hook = nullptr;
 
 namespace {
 
@@ -39,15 +38,18 @@ constinit ChunkTables g_empty_tables = empty_tables();
 constinit std::uint32_t g_last_type = kFixedTypeIds;
 constinit std::uint32_t g_last_symbol = 0;
 
+// Of calls that came to their end when the recorder that they began under had none of its counters
+// within reach any more.
+constinit std::uint64_t g_late_losses = 0;
+
 constinit pthread_key_t g_exit_key = 0;
 constinit bool g_has_exit_key = false;
 
-// Threads that may hold a pointer to the arena from g_arena, by thread id: an arena is unmapped
-// only when none is left (arena_is_unreferenced).
-struct alignas(64) ArenaUsers {
-  std::uint32_t count;
-};
-constinit ArenaUsers g_arena_users[16] = {};
+constexpr std::size_t kArenaUsers = sizeof(ForkPage::arena_users) / sizeof(ForkPage::Users);
+
+// In the child of a fork that was made inside a record call (by a signal's handler): where that
+// call publishes to when it goes on.
+constinit ChunkControl g_nobodys_control{};
 
 // Ids from a counter, once an object; a loser of the race wastes one.
 std::uint32_t assign_id(std::uint32_t& id, std::uint32_t& last, std::uint32_t limit) noexcept {
@@ -89,11 +91,34 @@ void on_thread_exit(void* rounds) noexcept {
   leave_shed_slot();
 }
 
-void on_fork_in_child() noexcept {
-  forget_epoch();
-  __atomic_store_n(&g_arena, static_cast<Arena*>(nullptr), __ATOMIC_RELAXED);
+void forget_parent_in_child() noexcept {
+  g_fork_page = ForkPage{};  // where the kernel didn't
+  const bool is_busy = t_buffer.ready_epoch == kBusyEpoch;
   t_buffer = ThreadBuffer{};  // its chunk is the parent's
-  if (g_fork_hook != nullptr) g_fork_hook();
+  if (!is_busy) return;
+  forget_chunk(t_buffer);
+  t_buffer.control = &g_nobodys_control;
+  t_buffer.ready_epoch = kBusyEpoch;
+}
+
+// What the thread has of a parent is forgotten, its chunk above all. Not inside a record call.
+[[gnu::cold, gnu::noinline]] void begin_in_process(ThreadBuffer& buffer) noexcept {
+  ThreadBuffer fresh{};
+  fresh.ready_epoch = kBusyEpoch;
+  fresh.process = process_number();
+  fresh.is_exiting = buffer.is_exiting;
+  buffer.ready_epoch = kBusyEpoch;
+  signal_fence();
+  buffer = fresh;
+  signal_fence();
+  buffer.ready_epoch = 0;
+}
+
+// A chunk of a parent's is left as it is: the parent's thread goes on in it.
+void close_own_chunk(const ThreadBuffer& buffer) noexcept {
+  if (buffer.control != nullptr && buffer.process == process_number()) {
+    Arena::close(*buffer.control);
+  }
 }
 
 // Never backwards within the thread: where the new line lies behind the last stamp that it gave
@@ -131,11 +156,13 @@ bool next_chunk(ThreadBuffer& buffer) noexcept {
   const ArenaHold hold(buffer.tid);
   Arena* arena = hold.get();
   if (buffer.control != nullptr) {
-    Arena::close(*buffer.control);
+    close_own_chunk(buffer);
     forget_chunk(buffer);
   }
-  if (arena == nullptr || arena->serial() != buffer.arena_serial)
-    return false;  // stopped meanwhile
+  if (arena == nullptr || arena->serial() != buffer.arena_serial) {
+    count_loss(LossCause::kTurnedOff);
+    return false;
+  }
   LossCause cause = LossCause::kArenaFull;
   const std::uint32_t chunk = arena->take(buffer.tid, now_on(buffer.clock), &cause);
   if (chunk == kNoChunk) {
@@ -148,14 +175,22 @@ bool next_chunk(ThreadBuffer& buffer) noexcept {
 
 }  // namespace
 
-ArenaHold::ArenaHold(std::uint32_t tid) noexcept : users_(g_arena_users[tid % 16].count) {
+ArenaHold::ArenaHold(std::uint32_t tid) noexcept
+    : users_(g_fork_page.arena_users[tid % kArenaUsers].count) {
   // Sequentially consistent, as is the store of null in the recorder's stop: either that sees the
   // hold, or this sees null.
   __atomic_fetch_add(&users_, 1, __ATOMIC_SEQ_CST);
-  arena_ = __atomic_load_n(&g_arena, __ATOMIC_SEQ_CST);
+  arena_ = __atomic_load_n(&g_fork_page.arena, __ATOMIC_SEQ_CST);
 }
 
 ArenaHold::~ArenaHold() { __atomic_fetch_sub(&users_, 1, __ATOMIC_RELEASE); }
+
+bool survive_cut_buffers(const void* address) noexcept {
+  const ArenaHold hold(this_tid());
+  if (hold.get() == nullptr || !hold.get()->holds(address)) return false;
+  close_epoch();
+  return hold.get()->leave_file();
+}
 
 bool watch_thread_exit() noexcept {
   // Beyond the first 32 keys glibc allocates, which a signal handler must not: such threads are
@@ -171,8 +206,13 @@ bool watch_thread_exit() noexcept {
 }
 
 std::uint32_t this_tid() noexcept {
-  if (t_buffer.tid == 0) t_buffer.tid = static_cast<std::uint32_t>(::syscall(SYS_gettid));
-  return t_buffer.tid;
+  ThreadBuffer& buffer = t_buffer;
+  if (buffer.tid != 0 && buffer.process == process_number()) return buffer.tid;
+  const auto tid = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  if (buffer.ready_epoch == kBusyEpoch) return tid;
+  if (buffer.process != process_number()) begin_in_process(buffer);
+  buffer.tid = tid;
+  return tid;
 }
 
 void adopt_chunk(ThreadBuffer& buffer, Arena& arena, std::uint32_t chunk) noexcept {
@@ -186,7 +226,7 @@ void adopt_chunk(ThreadBuffer& buffer, Arena& arena, std::uint32_t chunk) noexce
 }
 
 bool arena_is_unreferenced() noexcept {
-  for (const ArenaUsers& users : g_arena_users) {
+  for (const ForkPage::Users& users : g_fork_page.arena_users) {
     if (__atomic_load_n(&users.count, __ATOMIC_SEQ_CST) != 0) return false;
   }
   return true;
@@ -218,7 +258,7 @@ void leave_chunk(ThreadBuffer& buffer) noexcept {
   // collector's.
   buffer.ready_epoch = kBusyEpoch;
   signal_fence();
-  if (buffer.control != nullptr) Arena::close(*buffer.control);
+  close_own_chunk(buffer);
   forget_chunk(buffer);
   buffer.arena_serial = 0;
   signal_fence();
@@ -232,7 +272,7 @@ bool install_process_hooks() noexcept {
   if (!is_installed) {
     is_installed = true;
     g_has_exit_key = pthread_key_create(&g_exit_key, on_thread_exit) == 0;
-    pthread_atfork(nullptr, nullptr, on_fork_in_child);
+    add_child_handler(forget_parent_in_child);
   }
   return g_has_exit_key;
 }
@@ -254,18 +294,21 @@ bool thread_enter(ThreadBuffer& buffer, EventType& type, std::uint64_t task) noe
     count_loss(LossCause::kNested);
     return false;
   }
-  const std::uint32_t marked_epoch = __atomic_load_n(&g_epoch, __ATOMIC_ACQUIRE);
+  const std::uint32_t marked_epoch = __atomic_load_n(&g_fork_page.epoch, __ATOMIC_ACQUIRE);
   const std::uint32_t epoch = marked_epoch & ~kSheddingBit;
   if (marked_epoch != epoch && !admits(buffer, type, task)) return false;
   if (epoch != 0 && buffer.ready_epoch == epoch) return true;
   t_state.counting_context = nullptr;
   const ArenaHold hold(this_tid());
   const Arena* arena = hold.get();
-  if (epoch == 0 || arena == nullptr) return false;
+  if (epoch == 0 || arena == nullptr) {
+    count_loss(LossCause::kTurnedOff);  // the caller saw it on
+    return false;
+  }
   buffer.ready_epoch = kBusyEpoch;
   signal_fence();
   if (buffer.arena_serial != arena->serial()) {
-    if (buffer.control != nullptr) Arena::close(*buffer.control);
+    close_own_chunk(buffer);
     forget_chunk(buffer);
     buffer.clock = ClockLine{0, 0, 0};  // another recording, another clock
     buffer.base_ns = 0;
@@ -308,7 +351,10 @@ bool thread_reserve(ThreadBuffer& buffer, EventType& type, std::size_t need) noe
 void count_loss(LossCause cause, std::uint64_t count) noexcept {
   t_buffer.last_loss = cause;
   const ArenaHold hold(this_tid());
-  if (hold.get() == nullptr) return;
+  if (hold.get() == nullptr) {
+    __atomic_fetch_add(&g_late_losses, count, __ATOMIC_RELAXED);
+    return;
+  }
   const std::uint64_t now = now_ns();
   hold.get()->count_loss(cause, count, t_buffer.tid, now, now);
 }
@@ -349,6 +395,10 @@ std::uint32_t pool_define(ThreadBuffer& buffer, const callchain& v) noexcept {
   return id;
 }
 
+std::uint64_t take_late_losses() noexcept {
+  return __atomic_exchange_n(&g_late_losses, 0, __ATOMIC_RELAXED);
+}
+
 const char* loss_cause_name(LossCause cause) noexcept {
   switch (cause) {
     case LossCause::kArenaFull:
@@ -369,6 +419,8 @@ const char* loss_cause_name(LossCause cause) noexcept {
       return "file_removed";
     case LossCause::kInternal:
       return "internal";
+    case LossCause::kTurnedOff:
+      return "turned_off";
     case LossCause::kCount:
       break;
   }

@@ -22,6 +22,7 @@
 #include "dial9/crash.h"
 #include "recorder/last_words.h"
 #include "recorder/process_registry.h"
+#include "recorder/recording_state.h"
 #include "recorder/runtime_host.h"
 #include "sources/crash_handler.h"
 #include "sources/signal_frame.h"
@@ -197,6 +198,10 @@ void call_before(Chained& chained, int signal, siginfo_t* info, void* context) n
 
 void on_fatal_signal(int signal, siginfo_t* info, void* context) {
   const int error = errno;
+  if (signal == SIGBUS && is_fault(*info) && survive_cut_buffers(info->si_addr)) {
+    errno = error;
+    return;
+  }
   auto& interrupted = *static_cast<ucontext_t*>(context);
   Recovery* recovery = t_recovery;
   if (recovery != nullptr && is_fault(*info)) {

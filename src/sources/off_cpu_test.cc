@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -24,6 +25,7 @@
 #include "dial9/off_cpu.h"
 #include "dial9/runtime.h"
 #include "dial9/span.h"
+#include "recorder/fork_fds.h"
 #include "recorder/recording_state.h"
 #include "recorder/test_support.h"
 #include "sources/own_memory.h"
@@ -270,12 +272,46 @@ int in_child(const std::function<int()>& work) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
 }
 
+// Descriptors of the calling process that lead below the directory of `pid`'s threads.
+std::vector<int> descriptors_of_threads_of(pid_t pid) {
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    const std::string target = std::filesystem::read_symlink(entry.path(), ignored).string();
+    if (target.starts_with(tasks)) found.push_back(std::stoi(entry.path().filename()));
+  }
+  return found;
+}
+
+TEST_F(OffCpu, WhereTheHostTookADescriptorItsOwnIsLeftAloneAndLooksGoOn) {
+  Pipe pipe;
+  const Worker worker([&] { wait_for_byte(pipe.out.get()); });
+  look(worker.tid(), "read");
+  const std::vector<int> numbers = descriptors_of_threads_of(::getpid());
+  EXPECT_GE(numbers.size(), 2U);
+  std::vector<UniqueFd> taken;
+  for (const int number : numbers) {
+    ASSERT_EQ(::dup3(pipe.out.get(), number, O_CLOEXEC), number);
+    taken.emplace_back(number);
+  }
+  look(worker.tid(), "read");
+  EXPECT_EQ(descriptors_of_threads_of(::getpid()).size(), numbers.size()) << "opened again";
+  probe.reset();
+  for (const UniqueFd& fd : taken) EXPECT_TRUE(leads_to(fd.get(), identity_of(pipe.out.get())));
+  pipe.release();
+}
+
 TEST_F(OffCpu, TheChildOfAForkHasNoneOfItsParentsDescriptors) {
   Pipe pipe;
   const Worker worker([&] { wait_for_byte(pipe.out.get()); });
   look(worker.tid(), "read");
   EXPECT_GE(kept_files(), 2U);
-  EXPECT_EQ(in_child([] { return static_cast<int>(kept_files()); }), 0);
+  const pid_t parent = ::getpid();
+  EXPECT_EQ(in_child([parent] {
+              return static_cast<int>(kept_files() + descriptors_of_threads_of(parent).size());
+            }),
+            0);
   pipe.release();
 }
 

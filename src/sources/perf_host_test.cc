@@ -4,15 +4,19 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "recorder/recording_state.h"
 #include "sources/perf_event.h"
 #include "sources/perf_threads.h"
@@ -110,6 +114,54 @@ TEST_F(PerfHost, RemovedWhileRecordingItIsClosedAtOnceAndWhatWasSampledIsKept) {
   EXPECT_GT(periods(samples_of(sampled.read()),
                     [&](const SampleRow& row) { return row.at_ns >= from && row.at_ns < to; }),
             40U);
+}
+
+std::vector<int> perf_event_numbers() {
+  std::vector<int> numbers;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code ignored;
+    const auto target = std::filesystem::read_symlink(entry.path(), ignored);
+    if (target == "anon_inode:[perf_event]") numbers.push_back(std::stoi(entry.path().filename()));
+  }
+  return numbers;
+}
+
+// An eventfd has the same inode as a perf event.
+TEST_F(PerfHost, WhereTheHostTookADescriptorItsOwnIsLeftAloneAndSamplingGoesOn) {
+  PerfThreads threads(probe.plan);
+  const Waiting waiting(3);
+  threads.scan(nobody);
+  const std::vector<int> numbers = perf_event_numbers();
+  ASSERT_EQ(numbers.size(), 4U);
+  const UniqueFd event(::eventfd(0, EFD_CLOEXEC));
+  std::vector<UniqueFd> taken;
+  for (const int number : numbers) {
+    ASSERT_EQ(::dup3(event.get(), number, O_CLOEXEC), number);
+    taken.emplace_back(number);
+  }
+  // Another perf event, of the host's own, is none of ours either.
+  UniqueFd perf_of_host = open_cpu_clock(0, probe.plan);
+  ASSERT_EQ(::dup3(perf_of_host.get(), numbers[0], O_CLOEXEC), numbers[0]);
+  perf_of_host.reset();
+  EXPECT_EQ(in_child([&] {
+              const auto is_open = [](const UniqueFd& fd) {
+                return ::fcntl(fd.get(), F_GETFD) >= 0;
+              };
+              return std::all_of(taken.begin(), taken.end(), is_open) ? 0 : 1;
+            }),
+            0);
+  threads.scan(nobody);
+  EXPECT_EQ(threads.counts().sampled, 4U);
+  EXPECT_EQ(perf_event_numbers().size(), 5U) << "opened again, and the host's";
+  std::uint64_t samples = 0;
+  const auto count = [&](const PerfSample&, const std::string&, PerfProgress&) { ++samples; };
+  burn_one(50);
+  threads.drain(count, [](std::uint64_t) {});
+  EXPECT_GT(samples, 0U);
+  threads.halt();
+  threads.drain(count, [](std::uint64_t) {});
+  EXPECT_EQ(perf_event_numbers(), std::vector<int>{numbers[0]});
+  for (const UniqueFd& fd : taken) EXPECT_GE(::fcntl(fd.get(), F_GETFD), 0) << fd.get();
 }
 
 TEST_F(PerfHost, ThreadsThatComeAndGoLeaveNothingBehind) {

@@ -21,7 +21,6 @@
 #include <fstream>
 #include <utility>
 
-#include "recorder/fork_fds.h"
 #include "sources/thread_list.h"
 
 namespace dial9::internal {
@@ -142,19 +141,20 @@ void PerfThreads::open(std::uint32_t tid, Thread& thread) {
     if (errno == ESRCH) return;  // ended meanwhile: the next scan won't list it
     return refuse(thread, perf_open_refusal(errno, plan_.paranoid));
   }
-  event = move_up(std::move(event));
-  auto ring = make_ring(event.get());
+  GuardedFd guarded(move_up(std::move(event)).release());
+  auto ring = make_ring(guarded.get());
   if (ring == nullptr) return refuse(thread, perf_ring_refusal(errno, kLeastRingBytes));
-  if (!add_fork_fd(event.get())) return refuse(thread, "no room to note its descriptor");
+  if (!guarded.is_noted()) return refuse(thread, "no room to note its descriptor");
   ring_bytes_ += ring->bytes();
   ++opened_;
-  thread.event = std::move(event);
+  thread.event = std::move(guarded);
   thread.ring = std::move(ring);
   thread.state = State::kOpen;
   thread.name = parse_thread_status(read_thread_status(tid), 0).name;
 }
 
-// Its samples are read by the next drain(), which closes it.
+// Its samples are read by the next drain(), which closes it. Where the host closed its descriptor,
+// the event goes on until then: its ring holds it.
 void PerfThreads::end(Thread& thread) {
   if (thread.state == State::kOpen) {
     ::ioctl(thread.event.get(), PERF_EVENT_IOC_DISABLE, 0);
@@ -172,16 +172,21 @@ void PerfThreads::close(Thread& thread, const OnLost& on_lost) {
   }
   ring_bytes_ -= thread.ring->bytes();
   --opened_;
-  remove_fork_fd(thread.event.get());
 }
 
-// A thread that ended hangs up; its id may be another's by now.
+// A thread that ended hangs up; its id may be another's by now. An event whose descriptor the host
+// closed ends too, and is opened again.
 void PerfThreads::find_ended() {
   std::vector<pollfd> events;
   std::vector<Thread*> owners;
   for (auto& [tid, thread] : threads_) {
     if (thread.state != State::kOpen) continue;
-    events.push_back({thread.event.get(), 0, 0});
+    const int fd = thread.event.get();
+    if (fd < 0) {
+      end(thread);
+      continue;
+    }
+    events.push_back({fd, 0, 0});
     owners.push_back(&thread);
   }
   if (events.empty() || ::poll(events.data(), events.size(), 0) <= 0) return;

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "recorder/guarded_fd.h"
 #include "sources/perf_event.h"
 #include "sources/perf_ring.h"
 
@@ -74,7 +74,7 @@ class PerfThreads {
   enum class State : std::uint8_t { kNew, kOpen, kRefused };
   struct Thread {
     State state = State::kNew;
-    UniqueFd event;
+    GuardedFd event;
     std::unique_ptr<PerfRing> ring;
     std::uint64_t round = 0;  // of the scan that saw it last
     std::string name;

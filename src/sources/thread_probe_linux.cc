@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -16,10 +15,13 @@
 #include <charconv>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include "base/os_error.h"
 #include "base/unique_fd.h"
 #include "dial9/internal/clock.h"
+#include "recorder/fork_child.h"
+#include "recorder/guarded_fd.h"
 #include "sources/blocked_call.h"
 #include "sources/own_memory.h"
 #include "unwind/unwind.h"
@@ -37,31 +39,42 @@ constexpr bool kThreadPointerIsMarked = true;
 constexpr bool kThreadPointerIsMarked = false;
 #endif
 
-// All that is kept open, so that the child of a fork closes it.
-constinit int g_kept[kMostKeptFiles + 1] = {};  // plus 1: 0 is none; the last: /proc/self/task
-constexpr std::size_t kDirectory = kMostKeptFiles;
+// Of all probes; a fork's child has none.
+constinit std::uint32_t g_kept = 0;
 
-void close_kept_in_child() noexcept {
-  for (int& fd : g_kept) {
-    const int plus_one = __atomic_exchange_n(&fd, 0, __ATOMIC_RELAXED);
-    if (plus_one != 0) ::close(plus_one - 1);
-  }
-}
+void forget_kept_in_child() noexcept { __atomic_store_n(&g_kept, 0U, __ATOMIC_RELAXED); }
 
-void watch_forks() {
-  static const bool is_watched = [] {
-    ::pthread_atfork(nullptr, nullptr, close_kept_in_child);
-    return true;
-  }();
+void watch_kept() {
+  static const bool is_watched = add_child_handler(forget_kept_in_child);
   static_cast<void>(is_watched);
 }
 
-int kept(std::size_t place) { return __atomic_load_n(&g_kept[place], __ATOMIC_RELAXED) - 1; }
-void keep(std::size_t place, int fd) { __atomic_store_n(&g_kept[place], fd + 1, __ATOMIC_RELAXED); }
-void drop(std::size_t place) {
-  const int plus_one = __atomic_exchange_n(&g_kept[place], 0, __ATOMIC_RELAXED);
-  if (plus_one != 0) ::close(plus_one - 1);
-}
+// A descriptor that is counted as kept.
+class KeptFd {
+ public:
+  KeptFd() = default;
+  explicit KeptFd(UniqueFd fd) : fd_(fd.release()), is_counted_(static_cast<bool>(fd_)) {
+    if (is_counted_) __atomic_fetch_add(&g_kept, 1U, __ATOMIC_RELAXED);
+  }
+  ~KeptFd() {
+    if (is_counted_) __atomic_fetch_sub(&g_kept, 1U, __ATOMIC_RELAXED);
+  }
+  KeptFd(KeptFd&& other) noexcept
+      : fd_(std::move(other.fd_)), is_counted_(std::exchange(other.is_counted_, false)) {}
+  KeptFd& operator=(KeptFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(is_counted_, other.is_counted_);
+    return *this;
+  }
+  KeptFd(const KeptFd&) = delete;
+  KeptFd& operator=(const KeptFd&) = delete;
+
+  int get() const noexcept { return fd_.get(); }
+
+ private:
+  GuardedFd fd_;
+  bool is_counted_ = false;
+};
 
 std::uint32_t own_tid() { return static_cast<std::uint32_t>(::syscall(SYS_gettid)); }
 
@@ -101,17 +114,13 @@ std::string_view method_name(unwind::Method method) {
 class LinuxProbe final : public ThreadProbe {
  public:
   LinuxProbe() {
-    watch_forks();
+    watch_kept();
     rlimit limit{};
     room_ = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? kept_file_room(limit.rlim_cur) : 0;
     frames_.resize(kMostFrames);
     find_robust_offset();
     const UniqueFd own = open_of(own_tid(), "/syscall");
     if (!own) call_error_ = errno;
-  }
-  ~LinuxProbe() override {
-    for (const auto& [tid, place] : places_) drop(place);
-    drop(kDirectory);
   }
 
   std::uint64_t now_ns() override { return internal::now_ns(); }
@@ -132,7 +141,6 @@ class LinuxProbe final : public ThreadProbe {
  private:
   int directory();
   UniqueFd open_of(std::uint32_t tid, std::string_view file);
-  std::optional<SchedReading> reread_account(std::uint32_t tid);
   void find_robust_offset();
   void read_context(std::uint32_t tid, ForeignContext* context);
   // With at most `most` bytes of the stack. False: too few for the walk, and more may do.
@@ -140,7 +148,8 @@ class LinuxProbe final : public ThreadProbe {
   static bool copy_words(void* self, std::span<const ThreadWordPart> parts);
 
   std::uint32_t room_ = 0;
-  std::unordered_map<std::uint32_t, std::size_t> places_;  // of kept accounts
+  KeptFd directory_;                                    // /proc/self/task
+  std::unordered_map<std::uint32_t, KeptFd> accounts_;  // by thread; the host may close them
   OwnMemory memory_;
   // Pages of it are touched as far as stacks are deep.
   std::unique_ptr<std::byte[]> stack_ = std::make_unique_for_overwrite<std::byte[]>(kMostCopyBytes);
@@ -152,11 +161,9 @@ class LinuxProbe final : public ThreadProbe {
 };
 
 int LinuxProbe::directory() {
-  int fd = kept(kDirectory);
-  if (fd >= 0) return fd;
-  fd = ::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd >= 0) keep(kDirectory, fd);
-  return fd;
+  if (const int fd = directory_.get(); fd >= 0) return fd;
+  directory_ = KeptFd(UniqueFd(::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  return directory_.get();
 }
 
 UniqueFd LinuxProbe::open_of(std::uint32_t tid, std::string_view file) {
@@ -192,30 +199,21 @@ bool LinuxProbe::list(std::vector<std::uint32_t>* tids) {
 
 std::optional<SchedReading> LinuxProbe::account(std::uint32_t tid) {
   Text text;
-  const auto known = places_.find(tid);
-  if (known != places_.end()) {
-    if (read_text(kept(known->second), text) == 0) return parse_account(text);
-    return std::nullopt;
+  const auto known = accounts_.find(tid);
+  if (known != accounts_.end()) {
+    if (const int kept = known->second.get(); kept >= 0) {
+      return read_text(kept, text) == 0 ? parse_account(text) : std::nullopt;
+    }
+    accounts_.erase(known);
   }
   UniqueFd fd = open_of(tid, "/schedstat");
   if (!fd || read_text(fd.get(), text) != 0) return std::nullopt;
-  if (places_.size() < room_) {
-    for (std::size_t place = 0; place < kMostKeptFiles; ++place) {
-      if (kept(place) >= 0) continue;
-      keep(place, fd.release());
-      places_.emplace(tid, place);
-      break;
-    }
-  }
+  if (accounts_.size() < room_ && kept_files() <= kMostKeptFiles)
+    accounts_.emplace(tid, KeptFd(std::move(fd)));
   return parse_account(text);
 }
 
-void LinuxProbe::forget(std::uint32_t tid) {
-  const auto known = places_.find(tid);
-  if (known == places_.end()) return;
-  drop(known->second);
-  places_.erase(known);
-}
+void LinuxProbe::forget(std::uint32_t tid) { accounts_.erase(tid); }
 
 std::string LinuxProbe::name(std::uint32_t tid) {
   Text text;
@@ -294,16 +292,6 @@ bool LinuxProbe::walk(const SyscallText& call, std::size_t most, BlockedThread* 
   return true;
 }
 
-std::optional<SchedReading> LinuxProbe::reread_account(std::uint32_t tid) {
-  Text text;
-  const auto known = places_.find(tid);
-  if (known != places_.end()) {
-    return read_text(kept(known->second), text) == 0 ? parse_account(text) : std::nullopt;
-  }
-  const UniqueFd fd = open_of(tid, "/schedstat");
-  return fd && read_text(fd.get(), text) == 0 ? parse_account(text) : std::nullopt;
-}
-
 Look LinuxProbe::look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) {
   const UniqueFd fd = open_of(tid, "/syscall");
   Text before;
@@ -325,7 +313,7 @@ Look LinuxProbe::look(std::uint32_t tid, const SchedReading& reading, BlockedThr
   thread->peer = described.fd && described.cause == "socket" ? peer_of(*described.fd) : "";
   Text after;
   if (read_text(fd.get(), after) != 0 || after.view() != before.view()) return Look::kMoved;
-  const auto again = reread_account(tid);
+  const auto again = account(tid);
   if (!again || again->slices != reading.slices) return Look::kMoved;
   return Look::kBlocked;
 }
@@ -354,10 +342,6 @@ std::uint32_t kept_file_room(std::uint64_t soft_limit) noexcept {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(soft_limit / 32, kMostKeptFiles));
 }
 
-std::uint32_t kept_files() noexcept {
-  std::uint32_t count = 0;
-  for (std::size_t i = 0; i <= kMostKeptFiles; ++i) count += kept(i) >= 0 ? 1 : 0;
-  return count;
-}
+std::uint32_t kept_files() noexcept { return __atomic_load_n(&g_kept, __ATOMIC_RELAXED); }
 
 }  // namespace dial9::internal

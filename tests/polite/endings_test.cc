@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,6 +118,80 @@ TEST_F(Endings, ACrashUnderARunningCollectorIsReadBackWithAllBefore) {
   EXPECT_EQ(ended.trace.numbers("Kept", "number"), first_numbers(5'000));
   EXPECT_EQ(ended.trace.numbers("CrashEvent", "signal"), std::vector<std::uint64_t>{SIGSEGV});
   EXPECT_EQ(ended.recovered.damaged_events, 0U);
+}
+
+// Returns the exit code of a child that records while its buffers' file is cut.
+int record_into_a_cut_file(const std::string& directory) {
+  if (!install_crash_handler()) return 1;
+  auto [recorder, status] = Recorder::start(RecorderOptions::disk(directory));
+  if (!status) return 2;
+  for (std::uint64_t i = 0; i < 1'000; ++i) record(Kept{i});
+  const std::string run = recorder.status().directory;
+  if (!recorder.rotate(std::chrono::seconds(60))) return 3;
+  const std::uint64_t published = t_buffer.events();
+  if (::truncate((run + "/" + kArenaName).c_str(), 0) != 0) return 4;
+  // The first of them is stored into what isn't there, unless the collector was quicker.
+  for (std::uint64_t i = 1'000; i < 10'000; ++i) record(Kept{i});
+  if (t_buffer.events() > published + 1 || is_recording()) return 5;
+  const StopResult result = recorder.stop(std::chrono::seconds(60));
+  if (result.is_complete || result.unfinished.find("was cut to") == std::string::npos) return 6;
+  const Trace trace = Trace::of_directory(run);
+  return trace.numbers("Kept", "number") == first_numbers(1'000) ? 0 : 7;
+}
+
+TEST_F(Endings, ABuffersFileThatIsCutEndsTheRecordingAndWithTheCrashHandlerNothingElse) {
+#if defined(DIAL9_SANITIZED_ADDRESS)
+  GTEST_SKIP() << "ASan handles SIGBUS";
+#endif
+  const TempDir dir;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGBUS, SIG_DFL);
+    ::_exit(record_into_a_cut_file(dir.path()));
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+void* record_until_cancelled(void* published) {
+  ::pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
+  for (std::uint64_t i = 0;; ++i) {
+    record(Kept{5'000 + i});
+    __atomic_store_n(static_cast<std::uint64_t*>(published), i + 1, __ATOMIC_RELEASE);
+  }
+}
+
+// It may come at any instruction. Where that is one of a record call, which lets nothing be thrown
+// through it, the process ends; what was published is kept either way.
+TEST_F(Endings, AnAsynchronousCancellationKeepsWhatWasPublished) {
+  constexpr std::size_t kBytes = sizeof(std::uint64_t);
+  void* const shared =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* const published = static_cast<std::uint64_t*>(shared);
+  for (int i = 0; i < 5; ++i) {
+    *published = 0;
+    const Ended ended = end_by([&] {
+      pthread_t thread{};
+      if (::pthread_create(&thread, nullptr, record_until_cancelled, shared) != 0) ::_exit(1);
+      while (__atomic_load_n(published, __ATOMIC_ACQUIRE) < 500) ::sched_yield();
+      ::pthread_cancel(thread);
+      ::pthread_join(thread, nullptr);
+      ::_exit(7);
+    });
+    const bool is_cancelled = WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 7;
+    const bool is_ended = WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGABRT;
+    EXPECT_TRUE(is_cancelled || is_ended) << ended.status;
+    std::vector<std::uint64_t> numbers = ended.trace.numbers("Kept", "number");
+    std::ranges::sort(numbers);
+    EXPECT_EQ(numbers, first_numbers(numbers.size()));
+    EXPECT_GE(numbers.size(), 5'000 + *published);
+    EXPECT_LE(numbers.size(), 5'000 + *published + 1) << "the one that it was in";
+    EXPECT_EQ(ended.recovered.damaged_events, 0U);
+  }
+  ::munmap(shared, kBytes);
 }
 
 // A fault in a user's own source, on the collector's thread, is the host's fault like any other.

@@ -19,6 +19,7 @@
 
 namespace dial9::internal {
 
+class Arena;
 struct EventType;
 
 // Event types of a process that can be recorded; later ones are dropped as `too_many_types`.
@@ -39,6 +40,7 @@ enum class LossCause : std::uint8_t {
   kWriteFailed,   // the segment could not be written (disk full, read-only, removed)
   kFileRemoved,   // the segment was removed by someone while it was written
   kInternal,      // a bug of ours: bytes that we can't read back
+  kTurnedOff,     // recording was turned off between the call's begin and its writing
   kCount,
 };
 inline constexpr std::size_t kLossCauses = static_cast<std::size_t>(LossCause::kCount);
@@ -96,7 +98,7 @@ struct ChunkTables {
 // pthread key destructors and after main. The first 64 bytes are what a warm event touches, besides
 // the clock.
 struct ThreadBuffer {
-  std::uint32_t ready_epoch;  // == g_epoch: may record; kBusyEpoch: inside a record call
+  std::uint32_t ready_epoch;  // == the epoch: may record; kBusyEpoch: inside a record call
   std::uint32_t tid;
   std::uint8_t* cursor;  // null: no chunk
   std::uint8_t* end;
@@ -113,6 +115,7 @@ struct ThreadBuffer {
   std::uint32_t is_exiting;     // has given its chunk back at the thread's end already
   std::uint32_t arena_serial;   // of the chunk's arena
   LossCause last_loss;          // of this thread; kCount: none since the last span_link()
+  std::uint32_t process;        // whose thread this was (process_number() of src/recorder)
   std::uint64_t read_ns;        // the last time that now_ns() gave out
   std::uint64_t events_before;  // in the chunks before the open one
 
@@ -131,16 +134,30 @@ static_assert(offsetof(ThreadBuffer, clock) == 64);
 
 inline constexpr std::uint32_t kBusyEpoch = 0xFFFF'FFFF;
 
-// 0: off. Else the epoch of the recording: changes at enable, disable, start, stop and at each
-// recalibration of the clock, so that one comparison covers them all; its top bit is set while some
-// of the events are shed (src/recorder/shedding.h). Relaxed in the hot path; the
-// cold path pairs an acquire load with the release store of whoever changed it.
-extern std::uint32_t g_epoch;
+// What no child of a fork may take over. It fills a page, which the kernel shows such a child as
+// zeros however it was made (src/recorder/fork_child.h): off, and without an arena.
+inline constexpr std::size_t kForkPageBytes = 4096;
+struct alignas(kForkPageBytes) ForkPage {
+  // 0: off. Else the epoch of the recording: changes at enable, disable, start, stop and at each
+  // recalibration of the clock, so that one comparison covers them all; its top bit is set while
+  // some of the events are shed (src/recorder/shedding.h). Relaxed in the hot path; the cold path
+  // pairs an acquire load with the release store of whoever changed it.
+  std::uint32_t epoch;
+  std::uint32_t epoch_bits;  // of every epoch that is opened
+  std::uint32_t process;     // 0: a child that nobody has noticed yet
+  Arena* arena;              // that threads take chunks from; null: no recorder
+  // Threads that may hold a pointer to `arena`, by thread id. Lines of their own.
+  struct alignas(64) Users {
+    std::uint32_t count;
+  } arena_users[16];
+};
+static_assert(sizeof(ForkPage) == kForkPageBytes);
+extern ForkPage g_fork_page;
 
 extern __thread ThreadBuffer t_buffer __attribute__((tls_model("initial-exec")));
 
 inline std::uint32_t recording_epoch() noexcept {
-  return __atomic_load_n(&g_epoch, __ATOMIC_RELAXED);
+  return __atomic_load_n(&g_fork_page.epoch, __ATOMIC_RELAXED);
 }
 
 // Keeps the compiler from moving memory accesses across it; all that a signal handler of the same

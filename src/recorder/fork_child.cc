@@ -1,0 +1,92 @@
+// See fork_child.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/fork_child.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fork_lock.h"
+
+namespace dial9::internal {
+
+constinit ForkPage g_fork_page{};
+
+namespace {
+
+// Of all processes up to this one: not on the page, so that no child has its parent's number.
+constinit std::uint32_t g_last_process = 0;
+constinit pid_t g_noticed_by = 0;
+constinit ForkLock g_lock;
+constinit bool g_is_watching = false;
+constinit bool g_is_wiped = false;
+constinit ChildHandler g_handlers[kMostChildHandlers] = {};
+
+// The page lies in .bss, which is private and anonymous but for its first page. Where pages are
+// larger than ours, others' variables would be cleared as well.
+bool wipe_page() noexcept {
+#ifdef MADV_WIPEONFORK
+  if (::sysconf(_SC_PAGESIZE) != static_cast<long>(kForkPageBytes)) return false;
+  return ::madvise(&g_fork_page, sizeof g_fork_page, MADV_WIPEONFORK) == 0;
+#else
+  return false;
+#endif
+}
+
+// Under the lock.
+void count_process() noexcept {
+  g_noticed_by = ::getpid();
+  // Release: the handlers' work goes before it.
+  __atomic_store_n(&g_fork_page.process, ++g_last_process, __ATOMIC_RELEASE);
+}
+
+void become_child() noexcept {
+  for (const ChildHandler& place : g_handlers) {
+    if (const ChildHandler handler = __atomic_load_n(&place, __ATOMIC_ACQUIRE)) handler();
+  }
+  count_process();
+}
+
+// A handler of the host's that runs before it may have come into our cold paths already.
+void on_fork_in_child() noexcept {
+  g_lock.lock();
+  if (process_number() == 0 || g_noticed_by != ::getpid()) become_child();
+  g_lock.unlock();
+}
+
+}  // namespace
+
+void watch_forks() noexcept {
+  g_lock.lock();
+  if (!g_is_watching) {
+    g_is_wiped = wipe_page();
+    count_process();
+    ::pthread_atfork(nullptr, nullptr, on_fork_in_child);
+    __atomic_store_n(&g_is_watching, true, __ATOMIC_RELEASE);
+  }
+  g_lock.unlock();
+}
+
+void notice_fork() noexcept {
+  if (__builtin_expect(process_number() != 0, 1)) return;
+  if (!__atomic_load_n(&g_is_watching, __ATOMIC_ACQUIRE)) return;
+  g_lock.lock();
+  if (process_number() == 0) become_child();
+  g_lock.unlock();
+}
+
+bool add_child_handler(ChildHandler handler) noexcept {
+  watch_forks();
+  for (ChildHandler& place : g_handlers) {
+    ChildHandler none = nullptr;
+    if (__atomic_compare_exchange_n(&place, &none, handler, false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_fork_page_wiped() noexcept { return g_is_wiped; }
+
+}  // namespace dial9::internal
