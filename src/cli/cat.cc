@@ -1,8 +1,13 @@
 // `dial9 cat`: every event as a JSON line, in input order, in constant memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdio>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/census.h"
@@ -47,11 +52,14 @@ class LineWriter final : public format::Visitor {
     is_wanted_.clear();
   }
   bool is_done() const { return is_done_; }
+  // Event types of all inputs so far.
+  const std::set<std::string>& seen() const { return seen_; }
 
   void on_schema(const format::Schema& schema) override {
     if (schema.index >= is_wanted_.size()) {
       is_wanted_.resize(schema.index + 1);
     }
+    seen_.emplace(schema.name);
     const auto& types = options_.types;
     is_wanted_[schema.index] =
         types.empty() || std::find(types.begin(), types.end(), schema.name) != types.end();
@@ -98,10 +106,56 @@ class LineWriter final : public format::Visitor {
   TimeRange range_;
   const format::Decoder* decoder_ = nullptr;
   std::vector<bool> is_wanted_;
+  std::set<std::string> seen_;
   std::string line_;
   std::uint64_t written_ = 0;
   bool is_done_ = false;
 };
+
+// Letters to change, add or leave out, whatever their case.
+std::size_t distance(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t before = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = before + (lower(a[i]) == lower(b[j]) ? 0 : 1);
+      before = row[j + 1];
+      row[j + 1] = std::min({replaced, before + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+// One that may be meant: a slip of the finger, or a name in short. Empty: none is near.
+std::string near_to(const std::string& type, const std::set<std::string>& types) {
+  std::string best;
+  std::size_t least = type.size() / 3 + 2;
+  for (const std::string& known : types) {
+    const bool is_part = type.size() >= 4 && known.find(type) != std::string::npos;
+    const std::size_t away = is_part ? 1 : distance(type, known);
+    if (away >= least) continue;
+    least = away;
+    best = known;
+  }
+  return best;
+}
+
+// False, with a word to the user, if a type that was asked for isn't in the inputs.
+bool has_all_types(const std::vector<std::string>& asked, const std::set<std::string>& types) {
+  bool has_all = true;
+  for (const std::string& type : asked) {
+    if (types.contains(type)) continue;
+    has_all = false;
+    const std::string near = near_to(type, types);
+    std::string cure = "'dial9 info' lists the types that are";
+    if (!near.empty()) cure = "did you mean '" + near + "'? " + cure;
+    std::fprintf(stderr, "dial9: cat: no event type '%s' in the input; %s\n", type.c_str(),
+                 cure.c_str());
+  }
+  return has_all;
+}
 
 // The start of the trace: one more pass over it.
 std::uint64_t find_begin(const std::vector<Input>& inputs) {
@@ -151,6 +205,11 @@ int run(const Options& options) {
     outcome.add(input.name, result, events);
   }
   flush_out();
+  // A part of the input knows a part of the types.
+  if (!writer.is_done() && outcome.exit_code() == kOk &&
+      !has_all_types(options.types, writer.seen())) {
+    return kUsage;
+  }
   return outcome.exit_code();
 }
 
@@ -159,7 +218,10 @@ int run(const Options& options) {
 void add_cat(Arguments& arguments) {
   const auto declare = [](Verb& verb, Options& options) {
     add_paths(verb, options.paths);
-    verb.texts("--type", options.types, "Only events of this type; may be given again").once_each();
+    verb.texts("--type", options.types,
+               "Only events of this type; may be given again. One that the input doesn't have: "
+               "exit code 2")
+        .once_each();
     verb.number("--limit", options.limit, "Stop after so many events");
     verb.duration("--from", options.from, "Only from this time after the trace's start, as 1.5s");
     verb.duration("--to", options.to, "Only before this time after the trace's start");

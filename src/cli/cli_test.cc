@@ -204,6 +204,24 @@ TEST_F(Cli, CatFiltersByTypeTimeAndNumber) {
   EXPECT_EQ(count("--from 1s --to 1.2s --type PollStartEvent"), 1);
 }
 
+TEST_F(Cli, CatSaysThatThereIsNoSuchTypeAndWhichMayBeMeant) {
+  const std::string file = write("t.bin", small_trace());
+  const Ran slip = dial9("cat --type PolStartEvent --type PollStartEvent " + file);
+  EXPECT_EQ(slip.exit_code, kUsage);
+  EXPECT_NE(slip.out, "") << "what there is";
+  EXPECT_NE(slip.err.find("no event type 'PolStartEvent'"), std::string::npos) << slip.err;
+  EXPECT_NE(slip.err.find("did you mean 'PollStartEvent'?"), std::string::npos) << slip.err;
+  const Ran in_short = dial9("cat --type PollStart " + file);
+  EXPECT_NE(in_short.err.find("did you mean 'PollStartEvent'?"), std::string::npos) << in_short.err;
+  const Ran unknown = dial9("cat --type Nope " + file);
+  EXPECT_EQ(unknown.exit_code, kUsage);
+  EXPECT_EQ(unknown.err.find("did you mean"), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("dial9 info"), std::string::npos) << unknown.err;
+  const std::string longer = write("longer.bin", faulty_trace());
+  EXPECT_EQ(dial9("cat --limit 1 --type PollStartEvent --type Nope " + longer).exit_code, kOk)
+      << "not all was read";
+}
+
 TEST_F(Cli, CatEndsQuietlyWhenItsReaderGoesAway) {
   TraceBuilder builder;
   for (std::uint64_t i = 0; i < 50'000; ++i) {
