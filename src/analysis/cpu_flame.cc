@@ -147,11 +147,11 @@ std::uint64_t cpu_sample_hz(const Trace& trace) {
 }
 
 CpuFlame cpu_flame(const Trace& trace, const SampleFilter& filter, FrameNamer* namer,
-                   bool is_inverted) {
+                   bool is_inverted, FrameBy by) {
   const std::uint64_t hz = cpu_sample_hz(trace);
   CpuFlame flame{FlameTree(hz != 0 ? FlameUnit::kNs : FlameUnit::kCount, is_inverted),
-                 {.title = "CPU time"}};
-  StackNames names(trace, namer, flame.tree);
+                 {.title = "CPU time", .by_line = by == FrameBy::kLine}};
+  StackNames names(trace, namer, flame.tree, by);
   Counts counts;
   for_each_taken(trace, filter, counts, [&](std::uint32_t, const CpuSample& sample) {
     flame.tree.add(names.frames(sample.stack, sample.at_ns), weight_of(sample, hz), 1,

@@ -23,7 +23,7 @@ struct CpuFlame {
 
 // `namer` may be null.
 CpuFlame cpu_flame(const Trace& trace, const SampleFilter& filter, FrameNamer* namer,
-                   bool is_inverted = false);
+                   bool is_inverted = false, FrameBy by = FrameBy::kFunction);
 
 // The samples that pass through a node of the tree that cpu_flame() makes of the same arguments.
 struct FlameMoments {

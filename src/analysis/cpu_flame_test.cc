@@ -218,12 +218,12 @@ TEST(CpuFlame, TakesTheSamplesOfASpanAndOfThoseInsideIt) {
 // Names by what it is asked, and remembers it.
 class Namer final : public FrameNamer {
  public:
-  std::vector<std::string> names(std::string_view path, std::string_view build_id,
-                                 std::uint64_t address, bool is_return) override {
+  std::vector<symbolize::Frame> frames(std::string_view path, std::string_view build_id,
+                                       std::uint64_t address, bool is_return) override {
     ++asked;
     EXPECT_EQ(build_id, "ab");
     if (address == 0x99) return {};
-    return {std::string(path) + "@" + std::to_string(address) + (is_return ? "r" : "")};
+    return {{.name = std::string(path) + "@" + std::to_string(address) + (is_return ? "r" : "")}};
   }
   int asked = 0;
 };
@@ -239,6 +239,42 @@ TEST(CpuFlame, NamesFramesByTheModuleAndTheOffsetInItsFile) {
   EXPECT_EQ(folded(trace, {}, &namer), "0x9000;/bin/app@32r;/bin/app@16 2\napp+0x99 1\n");
   EXPECT_EQ(namer.asked, 3) << "each place once";
   EXPECT_EQ(folded(trace, {}, &namer, true), "/bin/app@16;/bin/app@32r;0x9000 2\napp+0x99 1\n");
+}
+
+// A function with another inlined into it, that two lines of the outer one call.
+class LineNamer final : public FrameNamer {
+ public:
+  std::vector<symbolize::Frame> frames(std::string_view, std::string_view, std::uint64_t address,
+                                       bool) override {
+    return {{.name = "add",
+             .file = "/a.h",
+             .line = 1,
+             .at_file = "/a.h",
+             .at_line = 2,
+             .is_inlined = true},
+            {.name = "main",
+             .file = "/m.cc",
+             .line = 5,
+             .at_file = "/m.cc",
+             .at_line = static_cast<std::uint32_t>(address)}};
+  }
+};
+
+TEST(CpuFlame, ShowsInlinedFunctionsAsFramesOfTheirOwnAndLinesWhereAsked) {
+  Samples samples;
+  samples.module("/bin/app", 0x1000);
+  samples.add({.at_ns = 10, .frames = {0x1010}});
+  samples.add({.at_ns = 11, .frames = {0x1020}});
+  LineNamer namer;
+  const Trace trace = samples.builder.load();
+  const CpuFlame functions = cpu_flame(trace, {}, &namer);
+  EXPECT_EQ(flame_folded(functions.tree), "main;add 2\n");
+  EXPECT_EQ(functions.tree.nodes()[2].inlined, 2U);
+  EXPECT_EQ(functions.tree.line(functions.tree.nodes()[1].frame), 5U) << "where it is written";
+  const CpuFlame lines = cpu_flame(trace, {}, &namer, false, FrameBy::kLine);
+  EXPECT_TRUE(lines.heading.by_line);
+  EXPECT_EQ(flame_folded(lines.tree, true),
+            "main (m.cc:16);add (a.h:2) 1\nmain (m.cc:32);add (a.h:2) 1\n");
 }
 
 TEST(CpuFlame, NamesASampleByTheModulesOfItsMoment) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <queue>
+#include <tuple>
 #include <utility>
 
 #include "analysis/counts.h"
@@ -83,22 +84,29 @@ NameId FlameTree::bounded(std::string_view text) {
   return names_.intern(std::string(text.substr(0, kept)) + tail.data());
 }
 
-FrameId FlameTree::frame(std::string_view name, std::string_view module) {
-  if (frames_.size() >= limits_.max_frames) {
-    // Known ones are found all the same; no new name is kept.
-    const bool is_short = std::max(name.size(), module.size()) <= limits_.max_name_bytes;
-    const bool is_known = is_short && (name.empty() || names_.find(name) != kNoName) &&
-                          (module.empty() || names_.find(module) != kNoName);
-    if (!is_known) {
-      return other_;
-    }
+std::uint64_t FlameTree::hash_of(const Frame& frame) {
+  return hash_pair(frame.name, frame.module) ^ mix(hash_pair(frame.file, frame.line));
+}
+
+// As it is, so not of one that was cut.
+bool FlameTree::has_name(std::string_view text) const {
+  return text.empty() || (text.size() <= limits_.max_name_bytes && names_.find(text) != kNoName);
+}
+
+FrameId FlameTree::frame(std::string_view name, std::string_view module, std::string_view file,
+                         std::uint32_t line) {
+  if (frames_.size() >= limits_.max_frames &&
+      !(has_name(name) && has_name(module) && has_name(file))) {
+    return other_;  // known ones are found all the same; no new name is kept
   }
-  const NameId name_id = bounded(name);
-  const NameId module_id = bounded(module);
-  const std::size_t slot =
-      slot_of(frame_table_, hash_pair(name_id, module_id), [&](std::uint32_t id) {
-        return frames_[id].name == name_id && frames_[id].module == module_id;
-      });
+  Frame wanted;
+  wanted.name = bounded(name);
+  wanted.module = bounded(module);
+  wanted.file = bounded(file);
+  wanted.line = line;
+  const std::size_t slot = slot_of(frame_table_, hash_of(wanted), [&](std::uint32_t id) {
+    return frames_[id].is_same_as(wanted);
+  });
   if (frame_table_[slot] != 0) {
     return frame_table_[slot];
   }
@@ -106,7 +114,7 @@ FrameId FlameTree::frame(std::string_view name, std::string_view module) {
     return other_;
   }
   const auto id = static_cast<FrameId>(frames_.size());
-  frames_.push_back({.name = name_id, .module = module_id});
+  frames_.push_back(wanted);
   frame_table_[slot] = id;
   if (frames_.size() * 2 > frame_table_.size()) {
     rehash();
@@ -117,8 +125,8 @@ FrameId FlameTree::frame(std::string_view name, std::string_view module) {
 void FlameTree::rehash() {
   frame_table_.assign(frame_table_.size() * 2, 0);
   for (FrameId id = 1; id < frames_.size(); ++id) {
-    const std::uint64_t hash = hash_pair(frames_[id].name, frames_[id].module);
-    frame_table_[slot_of(frame_table_, hash, [](std::uint32_t) { return false; })] = id;
+    frame_table_[slot_of(frame_table_, hash_of(frames_[id]), [](std::uint32_t) { return false; })] =
+        id;
   }
 }
 
@@ -150,13 +158,17 @@ std::uint32_t FlameTree::child(std::uint32_t parent, FrameId frame) {
 
 void FlameTree::count_functions(std::span<const FrameId> stack, std::uint64_t weight) {
   ++stacks_;
-  Frame& leaf = frames_[is_inverted_ ? stack.front() : stack.back()];
+  Frame& leaf = frames_[(is_inverted_ ? stack.front() : stack.back()) & ~kInlinedFrame];
   leaf.self = sum_of(leaf.self, weight);
   for (const FrameId id : stack) {
-    Frame& frame = frames_[id];
+    Frame& frame = frames_[id & ~kInlinedFrame];
     if (frame.last_stack != stacks_) {
       frame.last_stack = stacks_;
       frame.total = sum_of(frame.total, weight);
+    }
+    if ((id & kInlinedFrame) != 0 && frame.last_inlined != stacks_) {
+      frame.last_inlined = stacks_;
+      frame.inlined = sum_of(frame.inlined, weight);
     }
   }
 }
@@ -179,7 +191,7 @@ std::uint32_t FlameTree::find(std::span<const FrameId> leaf_first, bool is_trunc
   arrange(leaf_first, is_truncated);
   std::uint32_t node = 0;
   for (const FrameId frame : scratch_) {
-    const std::uint32_t next = node_table_[slot_of_child(node, frame)];
+    const std::uint32_t next = node_table_[slot_of_child(node, frame & ~kInlinedFrame)];
     if (next == 0) {
       break;
     }
@@ -199,7 +211,7 @@ void FlameTree::add(std::span<const FrameId> leaf_first, std::uint64_t weight, s
   std::uint32_t node = 0;
   nodes_[0].total += weight;
   for (const FrameId frame : scratch_) {
-    const std::uint32_t next = child(node, frame);
+    const std::uint32_t next = child(node, frame & ~kInlinedFrame);
     if (next == 0) {
       nodes_[node].cut += weight;
       left_out_ += weight;
@@ -207,6 +219,7 @@ void FlameTree::add(std::span<const FrameId> leaf_first, std::uint64_t weight, s
     }
     node = next;
     nodes_[node].total += weight;
+    nodes_[node].inlined += (frame & kInlinedFrame) != 0 ? weight : 0;
   }
   nodes_[node].self += weight;
 }
@@ -215,7 +228,7 @@ std::vector<FlameFunction> FlameTree::functions() const {
   std::vector<FlameFunction> functions;
   for (FrameId id = 1; id < frames_.size(); ++id) {
     if (frames_[id].total != 0) {
-      functions.push_back({id, frames_[id].self, frames_[id].total});
+      functions.push_back({id, frames_[id].self, frames_[id].total, frames_[id].inlined});
     }
   }
   std::sort(functions.begin(), functions.end(),
@@ -226,8 +239,10 @@ std::vector<FlameFunction> FlameTree::functions() const {
               if (a.total != b.total) {
                 return a.total > b.total;
               }
-              const int order = name(a.frame).compare(name(b.frame));
-              return order != 0 ? order < 0 : module(a.frame) < module(b.frame);
+              const auto key = [this](FrameId id) {
+                return std::tuple(name(id), module(id), file(id), line(id));
+              };
+              return key(a.frame) < key(b.frame);
             });
   return functions;
 }

@@ -16,6 +16,8 @@
 namespace dial9::analysis {
 
 using FrameId = std::uint32_t;
+// Beside a frame's id in a stack: there it was inlined into the next outer one.
+inline constexpr FrameId kInlinedFrame = FrameId{1} << 31;
 
 // What a weight is.
 enum class FlameUnit : std::uint8_t { kNs, kBytes, kCount };
@@ -37,9 +39,10 @@ inline constexpr std::string_view kTruncatedName = "[outer frames missing]";
 inline constexpr std::string_view kLeftOutName = "[left out]";
 
 struct FlameNode {
-  std::uint64_t total = 0;  // of the stacks that pass here
-  std::uint64_t self = 0;   // of those that end here
-  std::uint64_t cut = 0;    // of those of which the rest is left out
+  std::uint64_t total = 0;    // of the stacks that pass here
+  std::uint64_t self = 0;     // of those that end here
+  std::uint64_t cut = 0;      // of those of which the rest is left out
+  std::uint64_t inlined = 0;  // of the total, where the frame was inlined into its caller
   FrameId frame = 0;
   std::uint32_t parent = 0;  // a lower number; of node 0, which is all: itself
   std::uint32_t depth = 0;
@@ -48,22 +51,26 @@ struct FlameNode {
 // A function over all stacks, wherever it is in them.
 struct FlameFunction {
   FrameId frame = 0;
-  std::uint64_t self = 0;   // of stacks of which it is the leaf
-  std::uint64_t total = 0;  // of stacks that it is in, once each
+  std::uint64_t self = 0;     // of stacks of which it is the leaf
+  std::uint64_t total = 0;    // of stacks that it is in, once each
+  std::uint64_t inlined = 0;  // of the total, stacks in which it was inlined, if only once
 };
 
-// Not thread-safe. Memory: about 60 bytes a node, 80 and its name a frame, up to the limits.
+// Not thread-safe. Memory: about 70 bytes a node, 100 and its name a frame, up to the limits.
 class FlameTree {
  public:
   // `is_inverted`: from the leaf outwards, so who called it, instead of from the root inwards.
   explicit FlameTree(FlameUnit unit, bool is_inverted = false, FlameLimits limits = {});
 
-  // The frame of a function by its name and its module ("" if that isn't known). Two functions of
-  // one name in two modules are two. A name that is too long is cut and told apart by a hash.
-  FrameId frame(std::string_view name, std::string_view module = {});
+  // The frame of a function by its name, its module ("" if that isn't known) and its place (line 0:
+  // not known). Two functions of one name in two modules, or at two places, are two. A text that is
+  // too long is cut and told apart by a hash.
+  FrameId frame(std::string_view name, std::string_view module = {}, std::string_view file = {},
+                std::uint32_t line = 0);
 
   // One stack, leaf first, that `count` samples (or allocations, or waits) had, together with this
-  // weight. Empty: kNoStackName. `is_truncated`: its outermost frames are missing.
+  // weight. Ids may bear kInlinedFrame. Empty: kNoStackName. `is_truncated`: its outermost frames
+  // are missing.
   void add(std::span<const FrameId> leaf_first, std::uint64_t weight, std::uint64_t count = 1,
            bool is_truncated = false);
 
@@ -78,17 +85,31 @@ class FlameTree {
   std::uint32_t find(std::span<const FrameId> leaf_first, bool is_truncated = false);
   // By self, then total, then name; those without any weight left out.
   std::vector<FlameFunction> functions() const;
-  std::string_view name(FrameId frame) const { return names_.text(frames_[frame].name); }
-  std::string_view module(FrameId frame) const { return names_.text(frames_[frame].module); }
+  // Of a frame, with or without kInlinedFrame.
+  std::string_view name(FrameId frame) const { return names_.text(at(frame).name); }
+  std::string_view module(FrameId frame) const { return names_.text(at(frame).module); }
+  std::string_view file(FrameId frame) const { return names_.text(at(frame).file); }
+  std::uint32_t line(FrameId frame) const { return at(frame).line; }  // 0: not known
 
  private:
   struct Frame {
     NameId name = kNoName;
     NameId module = kNoName;
+    NameId file = kNoName;
+    std::uint32_t line = 0;
     std::uint64_t self = 0;
     std::uint64_t total = 0;
-    std::uint64_t last_stack = 0;  // that counted it
+    std::uint64_t inlined = 0;
+    std::uint64_t last_stack = 0;    // that counted it
+    std::uint64_t last_inlined = 0;  // the same, of `inlined`
+    bool is_same_as(const Frame& other) const {
+      return name == other.name && module == other.module && file == other.file &&
+             line == other.line;
+    }
   };
+  const Frame& at(FrameId frame) const { return frames_[frame & ~kInlinedFrame]; }
+  static std::uint64_t hash_of(const Frame& frame);
+  bool has_name(std::string_view text) const;
   NameId bounded(std::string_view text);
   std::uint32_t child(std::uint32_t parent, FrameId frame);
   std::size_t slot_of_child(std::uint32_t parent, FrameId frame) const;
@@ -103,7 +124,7 @@ class FlameTree {
   std::vector<Frame> frames_;
   std::vector<FlameNode> nodes_;
   std::vector<std::uint32_t> node_table_;   // open addressing by (parent, frame); 0: free
-  std::vector<std::uint32_t> frame_table_;  // by (name, module); 0: free
+  std::vector<std::uint32_t> frame_table_;  // by name, module and place; 0: free
   std::vector<FrameId> scratch_;
   std::uint64_t stacks_ = 0;
   std::uint64_t count_ = 0;
@@ -124,6 +145,9 @@ struct FlameRow {
 // The heaviest `max_rows` nodes, the root first. At least one row.
 std::vector<FlameRow> flame_rows(const FlameTree& tree, std::uint32_t max_rows);
 
+// A frame as it is shown: its name, and with `by_line` the last part of its file and its line.
+std::string flame_name(const FlameTree& tree, FrameId frame, bool by_line);
+
 // A weight with its unit: "1.20 s", "4.00 MiB", "17".
 std::string flame_weight(FlameUnit unit, std::uint64_t weight);
 
@@ -131,6 +155,7 @@ std::string flame_weight(FlameUnit unit, std::uint64_t weight);
 struct FlameHeading {
   std::string title;                    // "CPU time"
   std::string noun = "sample";          // what is counted
+  bool by_line = false;                 // frames are lines, and shown with them
   std::vector<std::string> notes = {};  // what a reader should know, a line each
 };
 
@@ -139,7 +164,7 @@ std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::
                        bool by_total = false);
 // A line a stack, "root;...;leaf weight", as flame graph programs take it (inverted: leaf first).
 // ';' in a name becomes ':'. At most 64 MiB; the rest is one line, kLeftOutName.
-std::string flame_folded(const FlameTree& tree);
+std::string flame_folded(const FlameTree& tree, bool by_line = false);
 // Whole file. The heaviest 20,000 nodes; those thinner than a third of a pixel are left out.
 std::string flame_svg(const FlameTree& tree, const FlameHeading& heading);
 // Functions and the heaviest `max_nodes` nodes. Format: docs/spec/flame.md.

@@ -88,15 +88,17 @@ std::string colour(const FlameTree& tree, FrameId frame) {
 }
 
 void append_frame(std::string& out, const FlameTree& tree, const FlameNode& node, double x,
-                  double y, double width) {
-  const std::string name = node.depth == 0 ? "all" : std::string(tree.name(node.frame));
+                  double y, double width, bool by_line) {
+  const std::string name = node.depth == 0 ? "all" : flame_name(tree, node.frame, by_line);
   std::string tip = name;
   if (!tree.module(node.frame).empty()) {
     tip += " [" + std::string(tree.module(node.frame)) + "]";
   }
   tip += ": " + flame_weight(tree.unit(), node.total) + ", " +
          percent_of(node.total, tree.total()) + " (itself " + percent_of(node.self, tree.total()) +
-         ")";
+         (node.inlined == 0            ? ")"
+          : node.inlined == node.total ? ", inlined)"
+                                       : ", partly inlined)");
   out += "<g><title>" + xml_text(tip) + "</title><rect x=\"" + decimal(x) + "\" y=\"" + decimal(y) +
          "\" width=\"" + decimal(std::max(width, kLeastWidth)) + "\" height=\"" +
          decimal(kRowHeight - 1) + "\" fill=\"" +
@@ -128,7 +130,7 @@ std::string flame_svg(const FlameTree& tree, const FlameHeading& heading) {
     ++shown;
     deepest = std::max(deepest, node.depth);
     append_frame(frames, tree, node, kMargin + static_cast<double>(row.start) * scale,
-                 top + kRowHeight * node.depth, width);
+                 top + kRowHeight * node.depth, width, heading.by_line);
   }
   const double height = top + kRowHeight * (deepest + 1) + kMargin;
   std::string out =

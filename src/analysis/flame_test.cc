@@ -238,6 +238,78 @@ TEST(FlameJson, HasFunctionsAndNodesAndWhatIsLeftOut) {
       << json;
 }
 
+TEST(FlameTree, TellsInlinedFramesFromCalledOnesOfTheSameFunction) {
+  for (const bool is_inverted : {false, true}) {
+    FlameTree tree(FlameUnit::kCount, is_inverted);
+    const FrameId main = tree.frame("main");
+    const FrameId add = tree.frame("add", "", "/src/add.h", 4);
+    const std::vector<FrameId> inlined{add | kInlinedFrame, main};
+    const std::vector<FrameId> called{add, main};
+    tree.add(inlined, 5);
+    tree.add(called, 2);
+    EXPECT_EQ(tree.nodes().size(), 3U) << "one function";
+    EXPECT_EQ(tree.find(inlined), tree.find(called));
+    const std::uint32_t node = is_inverted ? 1 : 2;
+    EXPECT_EQ(tree.nodes()[node].total, 7U);
+    EXPECT_EQ(tree.nodes()[node].inlined, 5U);
+    EXPECT_EQ(tree.functions()[0].self, 7U);
+    EXPECT_EQ(tree.functions()[0].inlined, 5U);
+    EXPECT_EQ(tree.functions()[1].inlined, 0U);
+  }
+}
+
+TEST(FlameTree, CountsAStackOnceInWhichAFunctionWasInlinedTwice) {
+  FlameTree tree(FlameUnit::kCount);
+  const FrameId walk = tree.frame("walk");
+  tree.add(std::vector<FrameId>{walk | kInlinedFrame, walk | kInlinedFrame, walk}, 3);
+  EXPECT_EQ(tree.functions()[0].inlined, 3U);
+  EXPECT_EQ(tree.functions()[0].total, 3U);
+}
+
+TEST(FlameTree, KeepsFunctionsOfOneNameAtTwoPlacesApart) {
+  FlameTree tree(FlameUnit::kCount);
+  const FrameId one = tree.frame("compare", "app", "/src/a.c", 3);
+  EXPECT_EQ(tree.frame("compare", "app", "/src/a.c", 3), one);
+  EXPECT_NE(tree.frame("compare", "app", "/src/b.c", 3), one);
+  EXPECT_NE(tree.frame("compare", "app", "/src/a.c", 4), one);
+  EXPECT_NE(tree.frame("compare", "app"), one);
+  for (int i = 0; i < 5'000; ++i) tree.frame("compare", "app", "/src/c.c", 1 + i);
+  EXPECT_EQ(tree.frame("compare", "app", "/src/a.c", 3), one);
+}
+
+TEST(FlameText, MarksInlinedFunctionsAndShowsLinesWhereFramesAreLines) {
+  FlameTree tree(FlameUnit::kCount);
+  const FrameId main = tree.frame("main", "app", "/src/main.cc", 10);
+  const FrameId add = tree.frame("add", "app", "/src/add.h", 4);
+  const FrameId mixed = tree.frame("mixed", "app");
+  tree.add(std::vector<FrameId>{add | kInlinedFrame, main}, 5);
+  tree.add(std::vector<FrameId>{mixed | kInlinedFrame, main}, 1);
+  tree.add(std::vector<FrameId>{mixed, main}, 1);
+  const std::string functions = flame_text(tree, {.title = "CPU time"}, 5);
+  EXPECT_NE(functions.find("  add  [app]  (inlined)\n"), std::string::npos) << functions;
+  EXPECT_NE(functions.find("  mixed  [app]  (partly inlined)\n"), std::string::npos) << functions;
+  EXPECT_NE(functions.find("  main  [app]\n"), std::string::npos) << functions;
+  const std::string lines = flame_text(tree, {.title = "CPU time", .by_line = true}, 5);
+  EXPECT_NE(lines.find("  add (add.h:4)  [app]  (inlined)\n"), std::string::npos) << lines;
+  EXPECT_EQ(flame_folded(tree, true),
+            "main (main.cc:10);add (add.h:4) 5\nmain (main.cc:10);mixed 2\n");
+  EXPECT_NE(flame_svg(tree, {.title = "CPU time"}).find(", inlined)"), std::string::npos);
+}
+
+TEST(FlameJson, SaysWhereAFunctionIsWrittenAndHowMuchOfItWasInlined) {
+  FlameTree tree(FlameUnit::kCount);
+  const FrameId main = tree.frame("main", "app");
+  const FrameId add = tree.frame("add", "app", "/src/add.h", 4);
+  tree.add(std::vector<FrameId>{add | kInlinedFrame, main}, 5);
+  const std::string json = flame_json(tree, {.title = "CPU time"});
+  EXPECT_NE(json.find("{\"name\": \"add\", \"module\": \"app\", \"file\": \"/src/add.h\", "
+                      "\"line\": 4, \"self\": 5, \"total\": 5, \"inlined\": 5}"),
+            std::string::npos)
+      << json;
+  EXPECT_NE(json.find("\"by_line\": false"), std::string::npos);
+  EXPECT_NE(json.find("\"total\": 5, \"left_out\": 0, \"inlined\": 5}"), std::string::npos) << json;
+}
+
 TEST(FlameTree, OfNothingHasNoPercents) {
   const FlameTree tree(FlameUnit::kNs);
   EXPECT_EQ(percent_of(0, tree.total()), "-");

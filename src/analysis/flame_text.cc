@@ -15,23 +15,31 @@ namespace {
 
 constexpr std::size_t kMostFoldedBytes = std::size_t{64} << 20;
 
-std::string function_text(const FlameTree& tree, FrameId frame) {
-  std::string text = to_printable(tree.name(frame));
-  if (!tree.module(frame).empty()) {
-    text += "  [" + to_printable(tree.module(frame)) + "]";
+std::string function_text(const FlameTree& tree, const FlameFunction& function, bool by_line) {
+  std::string text = to_printable(flame_name(tree, function.frame, by_line));
+  if (!tree.module(function.frame).empty()) {
+    text += "  [" + to_printable(tree.module(function.frame)) + "]";
+  }
+  if (function.inlined != 0) {
+    text += function.inlined == function.total ? "  (inlined)" : "  (partly inlined)";
   }
   return text;
 }
 
 // As flame graph programs take it: no separator, no end of a line within a name.
-std::string folded_name(const FlameTree& tree, FrameId frame) {
-  std::string text = to_printable(tree.name(frame));
+std::string folded_name(const FlameTree& tree, FrameId frame, bool by_line) {
+  std::string text = to_printable(flame_name(tree, frame, by_line));
   std::replace(text.begin(), text.end(), ';', ':');
   return text;
 }
 
 std::string_view unit_name(FlameUnit unit) {
   return unit == FlameUnit::kNs ? "ns" : unit == FlameUnit::kBytes ? "bytes" : "count";
+}
+
+// Of a function or a node; most have none.
+std::string inlined_member(const auto& of) {
+  return of.inlined == 0 ? "" : ", \"inlined\": " + std::to_string(of.inlined);
 }
 
 void append_texts(std::string& out, const std::vector<std::string>& texts) {
@@ -44,6 +52,16 @@ void append_texts(std::string& out, const std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+std::string flame_name(const FlameTree& tree, FrameId frame, bool by_line) {
+  std::string text(tree.name(frame));
+  if (by_line && tree.line(frame) != 0) {
+    const std::string_view file = tree.file(frame);
+    text += " (" + std::string(file.substr(file.rfind('/') + 1)) + ":" +
+            std::to_string(tree.line(frame)) + ")";
+  }
+  return text;
+}
 
 std::string flame_weight(FlameUnit unit, std::uint64_t weight) {
   switch (unit) {
@@ -87,7 +105,7 @@ std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::
            right_aligned(percent_of(function.self, tree.total()), kPercentWidth) +
            right_aligned(flame_weight(tree.unit(), function.total), kWeightWidth) +
            right_aligned(percent_of(function.total, tree.total()), kPercentWidth) + "  " +
-           function_text(tree, function.frame) + "\n";
+           function_text(tree, function, heading.by_line) + "\n";
   }
   if (functions.size() > limit) {
     out += "and " + counted(functions.size() - limit, "function") + " with less (--limit)\n";
@@ -95,7 +113,7 @@ std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::
   return out;
 }
 
-std::string flame_folded(const FlameTree& tree) {
+std::string flame_folded(const FlameTree& tree, bool by_line) {
   std::string out;
   std::uint64_t left_out = 0;
   std::string path;
@@ -120,7 +138,7 @@ std::string flame_folded(const FlameTree& tree) {
       ends.resize(node.depth - 1);
       path.resize(ends.empty() ? 0 : ends.back());
       path += path.empty() ? "" : ";";
-      path += folded_name(tree, node.frame);
+      path += folded_name(tree, node.frame, by_line);
       ends.push_back(path.size());
     }
     write("", node.self);
@@ -159,6 +177,7 @@ std::string flame_json(const FlameTree& tree, const FlameHeading& heading, std::
   append_json_string(out, heading.noun);
   out += std::string(", \"unit\": \"") + std::string(unit_name(tree.unit())) +
          "\", \"inverted\": " + (tree.is_inverted() ? "true" : "false") +
+         ", \"by_line\": " + (heading.by_line ? "true" : "false") +
          ", \"total\": " + std::to_string(tree.total()) +
          ", \"count\": " + std::to_string(tree.count()) +
          ", \"truncated\": " + std::to_string(tree.truncated()) +
@@ -173,8 +192,14 @@ std::string flame_json(const FlameTree& tree, const FlameHeading& heading, std::
     append_json_string(out, tree.name(functions[i].frame));
     out += ", \"module\": ";
     append_json_string(out, tree.module(functions[i].frame));
+    if (tree.line(functions[i].frame) != 0) {
+      out += ", \"file\": ";
+      append_json_string(out, tree.file(functions[i].frame));
+      out += ", \"line\": " + std::to_string(tree.line(functions[i].frame));
+    }
     out += ", \"self\": " + std::to_string(functions[i].self) +
-           ", \"total\": " + std::to_string(functions[i].total) + "}";
+           ", \"total\": " + std::to_string(functions[i].total) + inlined_member(functions[i]) +
+           "}";
   }
   out += "\n],\n\"nodes\": [";
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -186,7 +211,7 @@ std::string flame_json(const FlameTree& tree, const FlameHeading& heading, std::
     out += i == 0 ? "null" : std::to_string(rows[i].parent);
     out += ", \"self\": " + std::to_string(node.self) +
            ", \"total\": " + std::to_string(node.total) +
-           ", \"left_out\": " + std::to_string(rows[i].left_out) + "}";
+           ", \"left_out\": " + std::to_string(rows[i].left_out) + inlined_member(node) + "}";
   }
   return out + "\n]}\n";
 }

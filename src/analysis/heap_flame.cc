@@ -39,10 +39,13 @@ std::pair<double, double> weight_of(const HeapGroup& group, HeapOrder order) {
 }  // namespace
 
 HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder order, bool counts,
-                     FrameNamer* namer, bool is_inverted) {
+                     FrameNamer* namer, bool is_inverted, FrameBy by) {
   HeapFlame flame{FlameTree(counts ? FlameUnit::kCount : FlameUnit::kBytes, is_inverted),
-                  {.title = title_of(order), .noun = "allocation", .notes = report.notes}};
-  StackNames names(trace, namer, flame.tree);
+                  {.title = title_of(order),
+                   .noun = "allocation",
+                   .by_line = by == FrameBy::kLine,
+                   .notes = report.notes}};
+  StackNames names(trace, namer, flame.tree, by);
   double shrunk = 0;
   for (const HeapGroup& group : report.groups) {
     const auto [bytes, count] = weight_of(group, order);

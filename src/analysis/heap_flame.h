@@ -21,7 +21,7 @@ struct HeapFlame {
 // `order`: what the weights are; of kGrowth only sites that grew. `counts`: allocations, not bytes.
 // `report` is by site. `namer` may be null.
 HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder order, bool counts,
-                     FrameNamer* namer, bool is_inverted = false);
+                     FrameNamer* namer, bool is_inverted = false, FrameBy by = FrameBy::kFunction);
 
 // "leaf < caller < its caller" of each group's stack, three frames of it.
 std::vector<std::string> heap_site_names(const Trace& trace, const HeapReport& report,

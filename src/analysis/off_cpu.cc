@@ -126,7 +126,7 @@ void add_waits(const Trace& trace, const OffCpuReportOptions& options, FrameName
                Counts& counts, OffCpuReport& report) {
   const SampleJudge judge(trace, options.filter);
   const GroupNames group_names(trace, options.by);
-  StackNames names(trace, namer, report.tree);
+  StackNames names(trace, namer, report.tree, options.frames);
   WaitCounter counter;
   std::map<std::string, OffCpuGroup> groups;
   for (std::size_t i = 0; i < trace.off_cpu.size(); ++i) {
@@ -272,7 +272,9 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
 OffCpuReport off_cpu_report(const Trace& trace, const OffCpuReportOptions& options,
                             FrameNamer* namer) {
   OffCpuReport report(options.is_inverted);
-  report.heading = {.title = "Off-CPU time (blocked)", .noun = "wait"};
+  report.heading = {.title = "Off-CPU time (blocked)",
+                    .noun = "wait",
+                    .by_line = options.frames == FrameBy::kLine};
   Counts counts;
   add_waits(trace, options, namer, counts, report);
   add_threads(trace, options.filter, report);

@@ -24,6 +24,7 @@ struct OffCpuReportOptions {
   OffCpuBy by = OffCpuBy::kReason;
   bool has_parked = false;  // with workers that wait for work
   bool is_inverted = false;
+  FrameBy frames = FrameBy::kFunction;
 };
 
 struct OffCpuGroup {

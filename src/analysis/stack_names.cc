@@ -20,15 +20,16 @@ std::string_view file_name(std::string_view path) { return path.substr(path.rfin
 
 }  // namespace
 
-std::vector<std::string> names_of(const Trace& trace, FrameNamer* namer, NameId run,
-                                  std::uint64_t at_ns, std::uint64_t address, bool is_return) {
+std::vector<symbolize::Frame> frames_of(const Trace& trace, FrameNamer* namer, NameId run,
+                                        std::uint64_t at_ns, std::uint64_t address,
+                                        bool is_return) {
   const std::uint64_t code = is_return && address != 0 ? address - 1 : address;
   const std::optional<Module> module = trace.modules.at(run, at_ns, code);
   if (!module || namer == nullptr) {
     return {};
   }
-  return namer->names(trace.names.text(module->path), trace.names.text(module->build_id),
-                      address - module->bias, is_return);
+  return namer->frames(trace.names.text(module->path), trace.names.text(module->build_id),
+                       address - module->bias, is_return);
 }
 
 std::size_t StackNames::Hash::operator()(const Place& place) const {
@@ -39,6 +40,40 @@ std::size_t StackNames::Hash::operator()(const Place& place) const {
   return hash ^ (hash >> 31);
 }
 
+// What the trace itself says. Some writers name each address that they met, also those behind a
+// call.
+std::vector<symbolize::Frame> StackNames::own_frames(std::uint64_t address,
+                                                     std::uint64_t code) const {
+  std::vector<Symbol> symbols = trace_.symbols.at(code, kMostInlined);
+  if (symbols.empty() && code != address) {
+    symbols = trace_.symbols.at(address, kMostInlined);
+    if (!symbols.empty() && symbols.front().addr != address) {
+      symbols.clear();
+    }
+  }
+  std::vector<symbolize::Frame> frames;
+  for (const Symbol& symbol : symbols) {
+    if (symbol.name != kNoName) {
+      symbolize::Frame& frame = frames.emplace_back();
+      frame.name = trace_.names.text(symbol.name);
+      if (symbol.line != 0) {
+        // Of a range, the line is the function's; of an address alone, what runs there.
+        (symbol.size != 0 ? frame.file : frame.at_file) = trace_.names.text(symbol.file);
+        (symbol.size != 0 ? frame.line : frame.at_line) = symbol.line;
+      }
+      frame.is_inlined = symbol.inline_depth != 0;
+    }
+  }
+  return frames;
+}
+
+FrameId StackNames::frame(const symbolize::Frame& found, std::string_view module) {
+  const FrameId id = by_ == FrameBy::kLine
+                         ? tree_.frame(found.name, module, found.at_file, found.at_line)
+                         : tree_.frame(found.name, module, found.file, found.line);
+  return found.is_inlined ? id | kInlinedFrame : id;
+}
+
 std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t at_ns) {
   std::vector<FrameId> frames;
   // A call may be its function's last instruction: what it returns to is the next function's.
@@ -47,18 +82,8 @@ std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t a
   const std::optional<Module> module = trace_.modules.at(place.run, at_ns, code);
   const std::string_view path = module ? trace_.names.text(module->path) : "";
   const std::string_view file = file_name(path);
-  // Some writers name each address that they met, also those behind a call.
-  std::vector<Symbol> symbols = trace_.symbols.at(code, kMostInlined);
-  if (symbols.empty() && code != place.address) {
-    symbols = trace_.symbols.at(place.address, kMostInlined);
-    if (!symbols.empty() && symbols.front().addr != place.address) {
-      symbols.clear();
-    }
-  }
-  for (const Symbol& symbol : symbols) {
-    if (symbol.name != kNoName) {
-      frames.push_back(tree_.frame(trace_.names.text(symbol.name), file));
-    }
+  for (const symbolize::Frame& own : own_frames(place.address, code)) {
+    frames.push_back(frame(own, file));
   }
   if (!frames.empty()) {
     return frames;
@@ -67,9 +92,9 @@ std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t a
     frames.push_back(tree_.frame(hex(place.address)));
     return frames;
   }
-  for (const std::string& name :
-       names_of(trace_, namer_, place.run, at_ns, place.address, place.is_return)) {
-    frames.push_back(tree_.frame(name, file));
+  for (const symbolize::Frame& found :
+       frames_of(trace_, namer_, place.run, at_ns, place.address, place.is_return)) {
+    frames.push_back(frame(found, file));
   }
   if (frames.empty()) {
     const std::string name = file.empty() ? "[unnamed]" : std::string(file);

@@ -12,6 +12,7 @@
 
 #include "analysis/flame.h"
 #include "analysis/trace.h"
+#include "symbolize/frame.h"
 
 namespace dial9::analysis {
 
@@ -19,27 +20,34 @@ namespace dial9::analysis {
 class FrameNamer {
  public:
   virtual ~FrameNamer() = default;
-  // The functions at an address of the file, innermost (inlined) first, as a person reads them.
+  // The functions at an address of the file, innermost (inlined) first.
   // `is_return`: the address that a call returns to. Empty: no name is known for certain.
-  virtual std::vector<std::string> names(std::string_view path, std::string_view build_id,
-                                         std::uint64_t address, bool is_return) = 0;
+  virtual std::vector<symbolize::Frame> frames(std::string_view path, std::string_view build_id,
+                                               std::uint64_t address, bool is_return) = 0;
 };
 
 // What the innermost frame of a stack is: the instruction that was interrupted, or where a call
 // returns to (of a stack that its own thread took).
 enum class Leaf : std::uint8_t { kInterrupted, kReturn };
 
+// What makes one frame of a tree.
+enum class FrameBy : std::uint8_t {
+  kFunction,  // a function is one frame; its place is where it is written
+  kLine,      // each line of it that runs is one
+};
+
 // What the files of the modules call an address of a process at a moment; empty: nothing is known
 // for certain. Without the trace's own symbols.
-std::vector<std::string> names_of(const Trace& trace, FrameNamer* namer, NameId run,
-                                  std::uint64_t at_ns, std::uint64_t address, bool is_return);
+std::vector<symbolize::Frame> frames_of(const Trace& trace, FrameNamer* namer, NameId run,
+                                        std::uint64_t at_ns, std::uint64_t address, bool is_return);
 
 // Not thread-safe. Names each address once for each stretch of its process's modules.
 class StackNames {
  public:
   // All outlive this. `namer` may be null.
-  StackNames(const Trace& trace, FrameNamer* namer, FlameTree& tree)
-      : trace_(trace), namer_(namer), tree_(tree) {}
+  StackNames(const Trace& trace, FrameNamer* namer, FlameTree& tree,
+             FrameBy by = FrameBy::kFunction)
+      : trace_(trace), namer_(namer), tree_(tree), by_(by) {}
 
   // Leaf first, for FlameTree::add(); valid until the next call. `stack` may be kNoIndex: none.
   std::span<const FrameId> frames(std::uint32_t stack, std::uint64_t at_ns,
@@ -58,10 +66,13 @@ class StackNames {
   };
   const std::vector<FrameId>& frames_at(const Place& place, std::uint64_t at_ns);
   std::vector<FrameId> make_frames(const Place& place, std::uint64_t at_ns);
+  std::vector<symbolize::Frame> own_frames(std::uint64_t address, std::uint64_t code) const;
+  FrameId frame(const symbolize::Frame& found, std::string_view module);
 
   const Trace& trace_;
   FrameNamer* namer_;
   FlameTree& tree_;
+  FrameBy by_;
   std::unordered_map<Place, std::vector<FrameId>, Hash> known_;
   std::vector<FrameId> frames_;
 };

@@ -19,8 +19,9 @@ struct Options {
 int run(const Options& options) {
   return with_trace("flame", options.trace, [&](const analysis::Trace& trace) {
     FileNamer namer(options.flame);
-    const analysis::CpuFlame flame = analysis::cpu_flame(trace, filter_of(options.filter, trace),
-                                                         &namer, options.flame.is_inverted);
+    const analysis::CpuFlame flame =
+        analysis::cpu_flame(trace, filter_of(options.filter, trace), &namer,
+                            options.flame.is_inverted, options.flame.frame_by());
     write_flame(options.flame, options.trace.is_json, flame.tree, flame.heading, namer);
     return kOk;
   });

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "analysis/counts.h"
@@ -32,6 +33,15 @@ std::string check_id(const std::string& text) {
 std::string check_worker(const std::string& text) {
   const auto id = to_id(text);
   return id && *id <= ~std::uint32_t{0} ? "" : "'" + text + "' is no worker: give its number";
+}
+
+// Empty: the environment doesn't say where.
+std::string cache_folder() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/dial9/symbols";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache/dial9/symbols";
+  return "";
 }
 
 }  // namespace
@@ -76,14 +86,29 @@ void add_flame_options(Verb& verb, FlameOptions& options) {
       .with_default_shown();
   verb.number("--limit", options.limit, "Functions in the text, those with most first")
       .with_default_shown();
-  add_symbol_path(verb, options);
+  add_lines_option(verb, options);
+  add_symbol_options(verb, options);
 }
 
-void add_symbol_path(Verb& verb, FlameOptions& options) {
+void add_lines_option(Verb& verb, FlameOptions& options) {
+  verb.flag("--lines", options.by_line,
+            "Each line of a function that runs, or calls, is a frame of its own");
+}
+
+void add_symbol_options(Verb& verb, FlameOptions& options) {
   verb.texts("--symbol-path", options.symbol_paths,
              "Folder with binaries or debug files, looked into first; may be repeated")
       .once_each();
+  verb.flag("!--no-symbol-cache", options.has_cache,
+            "Neither use nor keep what was found about addresses "
+            "(XDG_CACHE_HOME or ~/.cache, dial9/symbols, 128 MiB at most)");
 }
+
+FileNamer::FileNamer(const FlameOptions& options)
+    : symbolizer_({.directories = options.symbol_paths,
+                   .dwarf = {.command = {"/proc/self/exe", kDwarfWorkerArgument}},
+                   .cache = {.directory = options.has_cache ? cache_folder() : ""},
+                   .wants_lines = options.by_line}) {}
 
 void write_flame(const FlameOptions& options, bool is_json, const analysis::FlameTree& tree,
                  analysis::FlameHeading heading, const FileNamer& namer) {
@@ -96,7 +121,7 @@ void write_flame(const FlameOptions& options, bool is_json, const analysis::Flam
     for (const std::string& note : heading.notes) {
       std::fprintf(stderr, "dial9: %s\n", analysis::to_printable(note).c_str());
     }
-    write_out(analysis::flame_folded(tree));
+    write_out(analysis::flame_folded(tree, heading.by_line));
   } else {
     write_out(analysis::flame_text(tree, heading, options.limit, options.sort == "total"));
   }

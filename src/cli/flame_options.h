@@ -33,19 +33,28 @@ struct FlameOptions {
   bool is_inverted = false;
   std::string sort = "self";
   std::uint64_t limit = 30;
+  bool by_line = false;
   std::vector<std::string> symbol_paths;
+  bool has_cache = true;
+  analysis::FrameBy frame_by() const {
+    return by_line ? analysis::FrameBy::kLine : analysis::FrameBy::kFunction;
+  }
 };
 void add_flame_options(Verb& verb, FlameOptions& options);
-// --symbol-path alone.
-void add_symbol_path(Verb& verb, FlameOptions& options);
+// Those alone that say where names and lines come from.
+void add_symbol_options(Verb& verb, FlameOptions& options);
+void add_lines_option(Verb& verb, FlameOptions& options);
 
-// Names from the files of a trace's modules.
+// What makes this program the process that reads debug information for another (dwarf_worker.h).
+inline constexpr const char* kDwarfWorkerArgument = "--read-debug-information";
+
+// Names and lines from the files of a trace's modules.
 class FileNamer final : public analysis::FrameNamer {
  public:
-  explicit FileNamer(const FlameOptions& options) : symbolizer_({options.symbol_paths}) {}
-  std::vector<std::string> names(std::string_view path, std::string_view build_id,
-                                 std::uint64_t address, bool is_return) override {
-    return symbolizer_.names(path, build_id, address, is_return);
+  explicit FileNamer(const FlameOptions& options);
+  std::vector<symbolize::Frame> frames(std::string_view path, std::string_view build_id,
+                                       std::uint64_t address, bool is_return) override {
+    return symbolizer_.frames(path, build_id, address, is_return);
   }
   const std::vector<std::string>& notes() const { return symbolizer_.notes(); }
 

@@ -175,5 +175,30 @@ TEST_F(FlameVerb, NamesTheLibraryThatWasThereWhenAnotherTakesItsPlace) {
   if (first != second) GTEST_SKIP() << "the second library wasn't put in the first one's place";
 }
 
+TEST_F(FlameVerb, ShowsInlinedFunctionsAsFramesOfTheirOwnAndTheirLines) {
+  burn_in(DIAL9_PLUGIN_ONE, "one");
+  dump();
+  const json found = json::parse(flame("--json --label plugin=one"));
+  for (const json& note : found["notes"]) {
+    if (note.get<std::string>().find("built without libdw") != std::string::npos) {
+      GTEST_SKIP() << note;
+    }
+  }
+  const json* inlined = nullptr;
+  for (const json& one : found["functions"]) {
+    if (one["name"].get<std::string>().find("burn_a_little") == 0) inlined = &one;
+  }
+  ASSERT_NE(inlined, nullptr) << found.dump(1);
+  EXPECT_EQ((*inlined)["inlined"], (*inlined)["total"]);
+  EXPECT_TRUE((*inlined)["file"].get<std::string>().ends_with("/testing/burning_plugin.cc"));
+  EXPECT_GT((*inlined)["line"], 0);
+  const std::string text = flame("--lines --label plugin=one");
+  EXPECT_NE(text.find("burn_a_little (burning_plugin.cc:"), std::string::npos) << text;
+  EXPECT_NE(text.find("(inlined)"), std::string::npos) << text;
+  // Once more, of what was kept on disk, and without.
+  EXPECT_EQ(flame("--lines --label plugin=one"), text);
+  EXPECT_EQ(flame("--lines --label plugin=one --no-symbol-cache"), text);
+}
+
 }  // namespace
 }  // namespace dial9::cli

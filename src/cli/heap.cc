@@ -89,7 +89,8 @@ void show_flame(const analysis::Trace& trace, const analysis::HeapReport& report
                 const Options& options, HeapOrder order) {
   FileNamer namer(options.flame);
   const analysis::HeapFlame flame =
-      analysis::heap_flame(trace, report, order, options.counts, &namer, options.flame.is_inverted);
+      analysis::heap_flame(trace, report, order, options.counts, &namer, options.flame.is_inverted,
+                           options.flame.frame_by());
   write_flame(options.flame, false, flame.tree, flame.heading, namer);
 }
 
@@ -171,7 +172,8 @@ void add_heap(Arguments& arguments) {
     verb.text("--span", options.span, "Only in this span").check(check_id);
     verb.text("--thread", options.thread, "Only of this thread: its id").check(check_id);
     verb.text("--label", options.label, "Only with this label: NAME=VALUE, or NAME");
-    add_symbol_path(verb, options.flame);
+    add_lines_option(verb, options.flame);
+    add_symbol_options(verb, options.flame);
     verb.number("--limit", options.flame.limit, "Rows of the text, those with most first")
         .with_default_shown();
   };

@@ -2,13 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
+#include "cli/flame_options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "symbolize/dwarf_worker.h"
 
 int main(int argc, char** argv) {
+  if (argc == 2 && argv[1] == std::string_view(dial9::cli::kDwarfWorkerArgument)) {
+    return dial9::symbolize::run_dwarf_worker();
+  }
   dial9::cli::let_writes_fail();
   dial9::cli::Arguments arguments("dial9: what a flight recorder's trace says about a service",
                                   "dial9 " DIAL9_VERSION ", trace format 1",

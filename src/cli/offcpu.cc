@@ -45,7 +45,8 @@ int run(const Options& options) {
                                  {.filter = filter_of(options.filter, trace),
                                   .by = by,
                                   .has_parked = options.has_parked,
-                                  .is_inverted = options.flame.is_inverted},
+                                  .is_inverted = options.flame.is_inverted,
+                                  .frames = options.flame.frame_by()},
                                  &namer);
     const bool is_json = options.trace.is_json || options.flame.format == "json";
     if (is_json) {

@@ -67,7 +67,7 @@ void add_serve(Arguments& arguments) {
                 "MiB that loaded runs may take; up to 1.6 times as much while one is loaded")
         .in_range(1, kMostMemoryMib)
         .with_default_shown();
-    add_symbol_path(verb, options.flame);
+    add_symbol_options(verb, options.flame);
     verb.number("--threads", options.serve.threads, "Threads that answer requests")
         .in_range(1, 64)
         .with_default_shown();

@@ -91,11 +91,11 @@ Result<Query> query_of(const Call& call, const Run& run) {
 
 }  // namespace
 
-std::vector<std::string> SharedNamer::names(std::string_view path, std::string_view build_id,
-                                            std::uint64_t address, bool is_return) {
+std::vector<symbolize::Frame> SharedNamer::frames(std::string_view path, std::string_view build_id,
+                                                  std::uint64_t address, bool is_return) {
   if (inner_ == nullptr) return {};
   const std::lock_guard lock(mutex_);
-  return inner_->names(path, build_id, address, is_return);
+  return inner_->frames(path, build_id, address, is_return);
 }
 
 Response flame(const Call& call, const Run& run, SharedNamer& namer) {
@@ -119,16 +119,20 @@ void name_frames(const Run& run, SharedNamer& namer, std::uint32_t stack, std::u
     std::uint64_t address = 0;
     const std::string text = frame["address"];
     std::from_chars(text.data() + 2, text.data() + text.size(), address, 16);
-    const auto names = frame["name"].is_null()
-                           ? analysis::names_of(trace, &namer, process, at_ns, address, is_return)
-                           : std::vector<std::string>();
-    for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto found = frame["name"].is_null()
+                           ? analysis::frames_of(trace, &namer, process, at_ns, address, is_return)
+                           : std::vector<symbolize::Frame>();
+    for (const symbolize::Frame& at : found) {
       json one = frame;
-      one["name"] = names[i].substr(0, kMostTextBytes);
-      one["inlined"] = i + 1 < names.size();
+      one["name"] = at.name.substr(0, kMostTextBytes);
+      one["inlined"] = at.is_inlined;
+      if (at.at_line != 0) {
+        one["file"] = at.at_file.substr(0, kMostTextBytes);
+        one["line"] = at.at_line;
+      }
       named.push_back(std::move(one));
     }
-    if (names.empty()) named.push_back(std::move(frame));
+    if (found.empty()) named.push_back(std::move(frame));
     is_return = true;
   }
   frames = std::move(named);

@@ -20,8 +20,8 @@ class SharedNamer final : public analysis::FrameNamer {
  public:
   // `inner` outlives this; null: nothing is named.
   explicit SharedNamer(analysis::FrameNamer* inner) : inner_(inner) {}
-  std::vector<std::string> names(std::string_view path, std::string_view build_id,
-                                 std::uint64_t address, bool is_return) override;
+  std::vector<symbolize::Frame> frames(std::string_view path, std::string_view build_id,
+                                       std::uint64_t address, bool is_return) override;
 
  private:
   std::mutex mutex_;

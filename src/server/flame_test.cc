@@ -41,10 +41,14 @@ testing::Bytes sampled() {
 
 class Namer final : public analysis::FrameNamer {
  public:
-  std::vector<std::string> names(std::string_view path, std::string_view, std::uint64_t address,
-                                 bool) override {
+  std::vector<symbolize::Frame> frames(std::string_view path, std::string_view,
+                                       std::uint64_t address, bool) override {
     EXPECT_EQ(path, "/bin/app");
-    return {address < 0x100 ? "work" : "main"};
+    if (address < 0x100) {
+      return {{.name = "step", .at_file = "/src/step.h", .at_line = 4, .is_inlined = true},
+              {.name = "work", .file = "/src/work.cc", .line = 7}};
+    }
+    return {{.name = "main"}};
   }
 };
 
@@ -79,17 +83,22 @@ class FlameRoute : public ::testing::Test {
 TEST_F(FlameRoute, GivesTheTreeWithTheNamersNames) {
   const json tree = get("runs/a/flame");
   EXPECT_EQ(tree["total"], 4);
-  ASSERT_EQ(tree["nodes"].size(), 3U);
+  ASSERT_EQ(tree["nodes"].size(), 4U);
   EXPECT_EQ(tree["nodes"][1]["total"], 4);
   EXPECT_EQ(tree["functions"][tree["nodes"][1]["function"].get<int>()]["name"], "main");
-  EXPECT_EQ(tree["functions"][tree["nodes"][2]["function"].get<int>()]["name"], "work");
+  const json work = tree["functions"][tree["nodes"][2]["function"].get<int>()];
+  EXPECT_EQ(work["name"], "work");
+  EXPECT_EQ(work["file"], "/src/work.cc");
+  EXPECT_EQ(work["line"], 7);
+  EXPECT_FALSE(tree["nodes"][2].contains("inlined"));
+  EXPECT_EQ(tree["nodes"][3]["inlined"], 3);
   EXPECT_EQ(get("runs/a/flame?inverted=1")["inverted"], true);
 }
 
 TEST_F(FlameRoute, TakesOnlyWhatItsParametersSay) {
   EXPECT_EQ(get("runs/a/flame?from=1500000&to=3000001")["total"], 2);
   EXPECT_EQ(get("runs/a/flame?thread=6")["total"], 0);
-  EXPECT_EQ(get("runs/a/flame?nodes=2")["nodes_left_out"], 1);
+  EXPECT_EQ(get("runs/a/flame?nodes=2")["nodes_left_out"], 2);
   EXPECT_EQ(ask("runs/a/flame?span=0").status, 404U);
   EXPECT_EQ(ask("runs/a/flame?task=x").status, 400U);
   EXPECT_EQ(ask("runs/a/flame?nodes=0").status, 400U);
@@ -109,9 +118,15 @@ TEST_F(FlameRoute, GivesTheMomentsOfAFrame) {
 
 TEST_F(FlameRoute, NamesTheFramesOfASamplesDetails) {
   const json frames = get("runs/a/samples/0")["frames"];
-  ASSERT_EQ(frames.size(), 2U);
-  EXPECT_EQ(frames[0]["name"], "work");
-  EXPECT_EQ(frames[1]["name"], "main");
+  ASSERT_EQ(frames.size(), 3U);
+  EXPECT_EQ(frames[0]["name"], "step");
+  EXPECT_EQ(frames[0]["file"], "/src/step.h");
+  EXPECT_EQ(frames[0]["line"], 4);
+  EXPECT_EQ(frames[0]["inlined"], true);
+  EXPECT_EQ(frames[1]["name"], "work");
+  EXPECT_EQ(frames[1]["inlined"], false);
+  EXPECT_EQ(frames[1]["line"], nullptr) << "which line runs isn't known";
+  EXPECT_EQ(frames[2]["name"], "main");
   EXPECT_EQ(frames[0]["address"], "0x1004");
 }
 

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/elf_file.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -47,6 +50,25 @@ std::string text_at(std::span<const std::uint8_t> table, std::uint64_t offset) {
 }
 
 }  // namespace
+
+FileReader reader_of(int fd) {
+  return [fd](std::uint64_t offset, std::span<std::uint8_t> to) {
+    std::size_t done = 0;
+    while (done < to.size()) {
+      const ssize_t n =
+          ::pread(fd, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
+      if (n <= 0) return false;
+      done += static_cast<std::size_t>(n);
+    }
+    return true;
+  };
+}
+
+std::optional<std::uint64_t> regular_file_bytes(int fd) {
+  struct stat facts{};
+  if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
+  return static_cast<std::uint64_t>(facts.st_size);
+}
 
 bool ElfFile::read(std::uint64_t offset, std::span<std::uint8_t> to) const {
   if (offset > file_bytes_ || to.size() > file_bytes_ - offset) return false;

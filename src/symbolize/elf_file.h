@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,11 @@ namespace dial9::symbolize {
 
 // Reads `to.size()` bytes at `offset` of the file; false where it doesn't have them.
 using FileReader = std::function<bool(std::uint64_t offset, std::span<std::uint8_t> to)>;
+
+// Of a descriptor that outlives it, by pread().
+FileReader reader_of(int fd);
+// nullopt: it is no regular file.
+std::optional<std::uint64_t> regular_file_bytes(int fd);
 
 // What a file may make us hold of one section.
 inline constexpr std::uint64_t kMaxSectionBytes = std::uint64_t{256} << 20;

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <link.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "base/unique_fd.h"
 #include "symbolize/demangle.h"
+#include "symbolize/dwarf_file.h"
 #include "symbolize/elf_file.h"
 #include "symbolize/elf_symbols.h"
 
@@ -26,6 +26,7 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 constexpr std::size_t kMostModules = 8192;
 constexpr std::size_t kMostNotes = 1000;
+constexpr std::size_t kMostKnown = 1'000'000;   // addresses of which lines are held
 constexpr std::uint64_t kVdsoBytes = 64 << 10;  // more than any has; its pages end before that
 
 std::string file_name(std::string_view path) {
@@ -43,23 +44,11 @@ bool is_build_id(std::string_view text) {
          });
 }
 
-FileReader reader_of(int fd) {
-  return [fd](std::uint64_t offset, std::span<std::uint8_t> to) {
-    std::size_t done = 0;
-    while (done < to.size()) {
-      const ssize_t n =
-          ::pread(fd, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
-      if (n <= 0) return false;
-      done += static_cast<std::size_t>(n);
-    }
-    return true;
-  };
-}
-
 // What one file has of a module.
 struct Found {
   std::string build_id;
   std::string debug_link;
+  bool has_dwarf = false;
   ElfSymbols symbols;
 };
 
@@ -67,17 +56,22 @@ std::optional<Found> read_elf(const FileReader& reader, std::uint64_t bytes,
                               std::string_view wanted_build_id) {
   const auto file = ElfFile::open(reader, bytes);
   if (!file) return std::nullopt;
-  Found found{file->build_id(), file->debug_link(), {}};
-  if (found.build_id == wanted_build_id) found.symbols = ElfSymbols::read(*file);
+  Found found{file->build_id(), file->debug_link(), false, {}};
+  if (found.build_id != wanted_build_id) return found;
+  found.symbols = ElfSymbols::read(*file);
+  for (const ElfFile::Section& section : file->sections()) {
+    const bool is_dwarf = section.name == ".debug_info" || section.name == ".zdebug_info";
+    found.has_dwarf = found.has_dwarf || (is_dwarf && section.header.sh_type != SHT_NOBITS);
+  }
   return found;
 }
 
 // nullopt: there is no such ELF file.
 std::optional<Found> read_file(const std::string& path, std::string_view wanted_build_id) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  struct stat facts{};
-  if (!fd || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
-  return read_elf(reader_of(fd.get()), static_cast<std::uint64_t>(facts.st_size), wanted_build_id);
+  const auto bytes = fd ? regular_file_bytes(fd.get()) : std::nullopt;
+  if (!bytes) return std::nullopt;
+  return read_elf(reader_of(fd.get()), *bytes, wanted_build_id);
 }
 
 // The kernel's own library has no file; ours is the same where its build id is.
@@ -98,20 +92,37 @@ std::optional<Found> read_own_vdso(std::string_view wanted_build_id) {
 
 struct Symbolizer::State {
   struct Module {
+    std::string path;
+    std::string build_id;
     std::optional<ElfSymbols> symbols;
-    std::unordered_map<const char*, std::vector<std::string>> by_function;  // by its name
+    std::unordered_map<const char*, std::string> demangled;
+    std::string dwarf_path;  // the file with its debug information; empty: none, or not used
+    std::optional<std::uint32_t> dwarf;  // the worker's number of it
+    FramesByAddress known;               // what its debug information says
+    bool has_new = false;                // that the cache on disk doesn't have
   };
 
+  explicit State(SymbolizerOptions given)
+      : options(std::move(given)), worker(options.dwarf), cache(options.cache) {}
+
   SymbolizerOptions options;
+  DwarfWorker worker;
+  FrameCache cache;
   std::map<std::pair<std::string, std::string>, Module> modules;  // path, build id
   std::vector<std::string> notes;
   std::size_t bytes = 0;
+  std::size_t known = 0;  // over the modules
 
   void note(std::string text);
   std::vector<std::string> candidates(const std::string& path, const std::string& build_id,
                                       const std::string& debug_link) const;
-  void take(Module& module, std::optional<Found>& found, const std::string& build_id);
-  void load(Module& module, const std::string& path, const std::string& build_id);
+  void take(Module& module, const std::string& path, std::optional<Found>& found);
+  void load(Module& module);
+  void load_files(Module& module);
+  ElfSymbols::Function function_at(const Module& module, std::uint64_t address,
+                                   bool is_return) const;
+  std::vector<Frame> look(Module& module, std::uint64_t code);
+  std::vector<Frame> from_dwarf(Module& module, std::uint64_t code);
 };
 
 void Symbolizer::State::note(std::string text) {
@@ -120,7 +131,8 @@ void Symbolizer::State::note(std::string text) {
   }
 }
 
-// Where the module's whole table may be, the likeliest first; its own file last.
+// Where the module's whole table and its debug information may be, the likeliest first; its own
+// file isn't among them.
 std::vector<std::string> Symbolizer::State::candidates(const std::string& path,
                                                        const std::string& build_id,
                                                        const std::string& debug_link) const {
@@ -144,9 +156,10 @@ std::vector<std::string> Symbolizer::State::candidates(const std::string& path,
 }
 
 // Whole tables are better than dynamic ones.
-void Symbolizer::State::take(Module& module, std::optional<Found>& found,
-                             const std::string& build_id) {
-  if (!found || found->build_id != build_id || found->symbols.size() == 0) return;
+void Symbolizer::State::take(Module& module, const std::string& path, std::optional<Found>& found) {
+  if (!found || found->build_id != module.build_id) return;
+  if (module.dwarf_path.empty() && found->has_dwarf) module.dwarf_path = path;
+  if (found->symbols.size() == 0) return;
   const bool is_better =
       !module.symbols || (module.symbols->is_dynamic_only() && !found->symbols.is_dynamic_only());
   if (is_better && bytes + found->symbols.bytes() <= kMostBytes) {
@@ -155,75 +168,141 @@ void Symbolizer::State::take(Module& module, std::optional<Found>& found,
   }
 }
 
-void Symbolizer::State::load(Module& module, const std::string& path, const std::string& build_id) {
-  if (!is_build_id(build_id)) {
-    note(file_name(path) +
-         " has no build id, so no file can be told to be it: its functions have " +
-         "no names; link it with -Wl,--build-id");
-    return;
-  }
+void Symbolizer::State::load_files(Module& module) {
+  const std::string& path = module.path;
   if (!path.starts_with('/')) {  // the vdso, or a path that was relative to who knows what
-    std::optional<Found> vdso = read_own_vdso(build_id);
-    take(module, vdso, build_id);
+    std::optional<Found> vdso = read_own_vdso(module.build_id);
+    if (vdso) vdso->has_dwarf = false;
+    take(module, "", vdso);
   }
   std::optional<Found> own;
-  if (path.starts_with('/')) own = read_file(path, build_id);
+  if (path.starts_with('/')) own = read_file(path, module.build_id);
   const auto refuse = [&](const std::string& file, const std::string& other) {
     note("binary at " + file + " has build id " + (other.empty() ? "none" : other) +
-         ", the trace says " + build_id + ": not used; give --symbol-path");
+         ", the trace says " + module.build_id + ": not used; give --symbol-path");
   };
-  const std::string link = own && own->build_id == build_id ? own->debug_link : "";
-  bool is_there = own && own->build_id == build_id;
-  for (const std::string& candidate : candidates(path, build_id, link)) {
-    if (module.symbols && !module.symbols->is_dynamic_only()) break;
-    std::optional<Found> found = read_file(candidate, build_id);
+  const bool is_own = own && own->build_id == module.build_id;
+  bool is_there = is_own;
+  for (const std::string& candidate :
+       candidates(path, module.build_id, is_own ? own->debug_link : "")) {
+    if (module.symbols && !module.symbols->is_dynamic_only() && !module.dwarf_path.empty()) break;
+    std::optional<Found> found = read_file(candidate, module.build_id);
     if (!found) continue;
-    is_there = is_there || found->build_id == build_id;
-    if (found->build_id != build_id) refuse(candidate, found->build_id);
-    take(module, found, build_id);
+    is_there = is_there || found->build_id == module.build_id;
+    if (found->build_id != module.build_id) refuse(candidate, found->build_id);
+    take(module, candidate, found);
   }
-  if (own && own->build_id != build_id) refuse(path, own->build_id);
-  take(module, own, build_id);
+  if (own && !is_own) refuse(path, own->build_id);
+  take(module, path, own);
   if (bytes > kMostBytes / 2 && !module.symbols) {
     note("symbols of " + path + " are left out: too many for the memory");
-  } else if (!is_there && !own && !module.symbols && path.starts_with('/')) {
+  } else if (!is_there && !own && !module.symbols && module.known.empty() &&
+             path.starts_with('/')) {
     note("no binary at " + path + ": its functions have no names; give --symbol-path");
   }
 }
 
+void Symbolizer::State::load(Module& module) {
+  if (!is_build_id(module.build_id)) {
+    note(file_name(module.path) +
+         " has no build id, so no file can be told to be it: its functions have " +
+         "no names; link it with -Wl,--build-id");
+    return;
+  }
+  module.known = cache.load(module.build_id);
+  known += module.known.size();
+  load_files(module);
+  if (options.dwarf.command.empty()) {
+    module.dwarf_path.clear();
+  } else if (!DwarfFile::is_supported() && (!module.dwarf_path.empty() || options.wants_lines)) {
+    note("no line numbers: built without libdw");
+    module.dwarf_path.clear();
+  } else if (module.dwarf_path.empty() && options.wants_lines && module.symbols &&
+             module.path.starts_with('/')) {
+    note("no debug information of " + module.path +
+         ": its functions have no lines; build it with -g, or give its debug file by "
+         "--symbol-path");
+  }
+}
+
+// A call may be its function's last instruction: what it returns to is the next function's. But the
+// kernel makes handlers of signals return to the first instruction of one.
+ElfSymbols::Function Symbolizer::State::function_at(const Module& module, std::uint64_t address,
+                                                    bool is_return) const {
+  if (!module.symbols) return {};
+  if (is_return) {
+    const ElfSymbols::Function function = module.symbols->find(address);
+    if (function.begin == address && function.name == "__restore_rt") return function;
+    return module.symbols->find(address - 1);
+  }
+  return module.symbols->find(address);
+}
+
+std::vector<Frame> Symbolizer::State::from_dwarf(Module& module, std::uint64_t code) {
+  const auto give_up = [&](const Error& error) {
+    note("no lines from " + module.dwarf_path + ": " + error.message);
+    module.dwarf_path.clear();
+    return std::vector<Frame>();
+  };
+  if (!module.dwarf) {
+    const Result<std::uint32_t> opened = worker.open(module.dwarf_path, module.build_id);
+    if (!opened) return give_up(opened.error());
+    module.dwarf = *opened;
+  }
+  auto found = worker.frames(*module.dwarf, {&code, 1});
+  if (!found) return give_up(found.error());
+  if (known < kMostKnown) {
+    ++known;
+    module.known[code] = found->front();
+    module.has_new = true;
+  }
+  return std::move(found->front());
+}
+
+// What debug information says.
+std::vector<Frame> Symbolizer::State::look(Module& module, std::uint64_t code) {
+  if (const auto at = module.known.find(code); at != module.known.end()) return at->second;
+  return module.dwarf_path.empty() ? std::vector<Frame>() : from_dwarf(module, code);
+}
+
 Symbolizer::Symbolizer(SymbolizerOptions options)
-    : state_(std::make_unique<State>(State{std::move(options), {}, {}, 0})) {}
-Symbolizer::~Symbolizer() = default;
+    : state_(std::make_unique<State>(std::move(options))) {}
+Symbolizer::~Symbolizer() { save(); }
+
+void Symbolizer::save() {
+  for (auto& [key, module] : state_->modules) {
+    if (module.has_new) state_->cache.save(module.build_id, module.known);
+    module.has_new = false;
+  }
+}
 
 const std::vector<std::string>& Symbolizer::notes() const { return state_->notes; }
 
-std::vector<std::string> Symbolizer::names(std::string_view path, std::string_view build_id,
-                                           std::uint64_t address, bool is_return) {
+std::vector<Frame> Symbolizer::frames(std::string_view path, std::string_view build_id,
+                                      std::uint64_t address, bool is_return) {
   State& state = *state_;
   const std::pair key{std::string(path), std::string(build_id)};
   auto at = state.modules.find(key);
   if (at == state.modules.end()) {
     if (state.modules.size() >= kMostModules) return {};
     at = state.modules.try_emplace(key).first;
-    state.load(at->second, key.first, key.second);
+    at->second.path = key.first;
+    at->second.build_id = key.second;
+    state.load(at->second);
   }
   State::Module& module = at->second;
-  if (!module.symbols) return {};
-  // A call may be its function's last instruction: what it returns to is the next function's. But
-  // the kernel makes handlers of signals return to the first instruction of one.
-  ElfSymbols::Function function;
-  if (is_return) {
-    function = module.symbols->find(address);
-    if (function.begin != address || function.name != "__restore_rt") {
-      function = module.symbols->find(address - 1);
-    }
-  } else {
-    function = module.symbols->find(address);
+  const ElfSymbols::Function function = state.function_at(module, address, is_return);
+  const bool is_first = is_return && function.begin == address;  // of a handler's return
+  std::vector<Frame> frames = state.look(module, is_return && !is_first ? address - 1 : address);
+  if (!function.name.empty()) {
+    const auto [known, is_new] = module.demangled.try_emplace(function.name.data());
+    // "name@@VERSION" where a library has several of it.
+    if (is_new) known->second = demangle(function.name.substr(0, function.name.find('@')));
+    if (frames.empty()) frames.emplace_back();
+    frames.back().name = known->second;
   }
-  if (function.name.empty()) return {};
-  const auto [known, is_new] = module.by_function.try_emplace(function.name.data());
-  if (is_new) known->second = {demangle(function.name)};
-  return known->second;
+  while (!frames.empty() && frames.back().name.empty()) frames.pop_back();
+  return frames;
 }
 
 }  // namespace dial9::symbolize

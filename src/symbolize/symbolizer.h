@@ -1,7 +1,8 @@
-// Names for addresses of modules that ran elsewhere or earlier: finds the file of each module by
-// its build id and reads its symbols. Strongest property: a file whose build id isn't the module's
-// is never used, and is named; so is a module for which there is no file.
-// Spec: docs/spec/flame.md, "Names".
+// Functions, inlined ones and lines for addresses of modules that ran elsewhere or earlier: finds
+// the files of each module by its build id, reads their symbols, and lets a process of its own read
+// their debug information. Strongest property: a file whose build id isn't the module's is never
+// used, and is named; so is a module for which there is no file.
+// Spec: docs/spec/flame.md, "Names" and "Debug information".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,6 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "symbolize/dwarf_worker.h"
+#include "symbolize/frame.h"
+#include "symbolize/frame_cache.h"
+
 namespace dial9::symbolize {
 
 struct SymbolizerOptions {
@@ -19,9 +24,13 @@ struct SymbolizerOptions {
   std::vector<std::string> directories;
   // Where a distribution puts split debug files.
   std::string debug_root = "/usr/lib/debug";
+  DwarfWorkerOptions dwarf = {};
+  FrameCacheOptions cache = {};
+  bool wants_lines = false;  // modules that have none are named in the notes
 };
 
-// Reads files; not thread-safe. Holds at most 1 GiB of symbols.
+// Reads files, and starts a process that reads debug information; not thread-safe. Holds at most
+// 1 GiB of symbols, and what it found of a million addresses.
 class Symbolizer {
  public:
   explicit Symbolizer(SymbolizerOptions options);
@@ -31,8 +40,11 @@ class Symbolizer {
 
   // The functions at an address of the module's file, innermost (inlined) first, demangled.
   // `is_return`: the address that a call returns to. Empty: none is known.
-  std::vector<std::string> names(std::string_view path, std::string_view build_id,
-                                 std::uint64_t address, bool is_return);
+  std::vector<Frame> frames(std::string_view path, std::string_view build_id, std::uint64_t address,
+                            bool is_return);
+
+  // Saves what the cache on disk doesn't have yet; so does the destructor.
+  void save();
 
   // What was not used or not found, and what helps; once each, by now.
   const std::vector<std::string>& notes() const;

@@ -1,4 +1,5 @@
-// Whose names a module's addresses get: of its own file, of its split debug file, of nobody.
+// Whose names and lines a module's addresses get: of its own file, of its split debug file, of
+// nobody.
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/symbolizer.h"
 
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "symbolize/dwarf_file.h"
 #include "symbolize/elf_file.h"
 
 namespace dial9::symbolize {
@@ -62,8 +64,8 @@ class SymbolizerTest : public ::testing::Test {
     return {std::move(directories), directory_ + "/none"};
   }
   std::string name(Symbolizer& symbolizer, std::uint64_t address, bool is_return = false) const {
-    const auto names = symbolizer.names(kStripped, build_id_, address, is_return);
-    return names.empty() ? "" : names.front();
+    const auto frames = symbolizer.frames(kStripped, build_id_, address, is_return);
+    return frames.empty() ? "" : frames.front().name;
   }
   void put(const std::string& from, const std::string& to) const {
     fs::create_directories(fs::path(directory_ + to).parent_path());
@@ -113,7 +115,7 @@ TEST_F(SymbolizerTest, RefusesABinaryWithAnotherBuildIdAndNamesIt) {
   EXPECT_NE(symbolizer.notes()[0].find("the trace says " + build_id_ + ": not used"),
             std::string::npos);
   Symbolizer wrong(options());
-  EXPECT_TRUE(wrong.names(kStripped, std::string(40, 'a'), exported_, false).empty());
+  EXPECT_TRUE(wrong.frames(kStripped, std::string(40, 'a'), exported_, false).empty());
   ASSERT_EQ(wrong.notes().size(), 1U);
   EXPECT_EQ(wrong.notes()[0].find("binary at " + kStripped), 0U);
 }
@@ -121,9 +123,9 @@ TEST_F(SymbolizerTest, RefusesABinaryWithAnotherBuildIdAndNamesIt) {
 TEST_F(SymbolizerTest, SaysOnceWhereThereIsNoBinaryOrNoBuildId) {
   Symbolizer symbolizer(options());
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(symbolizer.names("/nowhere/gone.so", build_id_, hidden_, false).empty());
-    EXPECT_TRUE(symbolizer.names(kStripped, "", hidden_, false).empty());
-    EXPECT_TRUE(symbolizer.names(kStripped, "../../etc", hidden_, false).empty());
+    EXPECT_TRUE(symbolizer.frames("/nowhere/gone.so", build_id_, hidden_, false).empty());
+    EXPECT_TRUE(symbolizer.frames(kStripped, "", hidden_, false).empty());
+    EXPECT_TRUE(symbolizer.frames(kStripped, "../../etc", hidden_, false).empty());
   }
   ASSERT_EQ(symbolizer.notes().size(), 2U);
   EXPECT_EQ(symbolizer.notes()[0].find("no binary at /nowhere/gone.so"), 0U);
@@ -150,10 +152,143 @@ TEST_F(SymbolizerTest, NamesTheKernelsOwnLibraryWithoutAFile) {
   const auto vdso = ElfFile::open(reader, 4096 * 2);
   if (!vdso || vdso->build_id().empty()) GTEST_SKIP() << "the vdso has no build id";
   Symbolizer symbolizer(options());
-  const auto names = symbolizer.names("linux-vdso.so.1", vdso->build_id(),
-                                      reinterpret_cast<std::uintptr_t>(clock) - base, false);
-  ASSERT_EQ(names.size(), 1U);
-  EXPECT_NE(names[0].find("clock_gettime"), std::string::npos);
+  const auto frames = symbolizer.frames("linux-vdso.so.1", vdso->build_id(),
+                                        reinterpret_cast<std::uintptr_t>(clock) - base, false);
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_NE(frames[0].name.find("clock_gettime"), std::string::npos);
+}
+
+class SymbolizerLines : public SymbolizerTest {
+ protected:
+  void SetUp() override {
+    if (!DwarfFile::is_supported()) GTEST_SKIP() << "built without libdw";
+    SymbolizerTest::SetUp();
+    if (HasFatalFailure()) return;
+    using Address = void* (*)(int);
+    const auto inlined = reinterpret_cast<Address>(::dlsym(handle_, "inlined_address"));
+    ASSERT_NE(inlined, nullptr);
+    inlined_ = reinterpret_cast<std::uintptr_t>(inlined(1)) -
+               (reinterpret_cast<std::uintptr_t>(::dlsym(handle_, "exported_worker")) - exported_);
+  }
+  // With the debug file; its debug information is read by `worker`.
+  SymbolizerOptions with_lines(std::vector<std::string> worker = {DIAL9_DWARF_WORKER}) {
+    const std::string by_id =
+        "/.build-id/" + build_id_.substr(0, 2) + "/" + build_id_.substr(2) + ".debug";
+    if (!fs::exists(directory_ + by_id)) put(kDebugFile, by_id);
+    SymbolizerOptions given = options({directory_});
+    given.dwarf.command = std::move(worker);
+    given.wants_lines = true;
+    return given;
+  }
+  // The line of the library's source that ends in this comment.
+  static std::uint32_t line_of(const std::string& comment) {
+    std::ifstream source(DIAL9_SOURCE_DIR "/src/symbolize/testing/symbolized.cc");
+    std::uint32_t number = 0;
+    for (std::string line; std::getline(source, line);) {
+      ++number;
+      if (line.ends_with("// " + comment)) return number;
+    }
+    ADD_FAILURE() << "no line has " << comment;
+    return 0;
+  }
+  void expect_inlined(const std::vector<Frame>& frames) const {
+    ASSERT_EQ(frames.size(), 3U);
+    EXPECT_EQ(frames[0].name, "shop::where()");
+    EXPECT_EQ(frames[1].name, "shop::Till::add(int)");
+    EXPECT_EQ(frames[2].name, "inlined_address");
+    EXPECT_EQ(frames[0].at_line, line_of("AT: of the nop"));
+    EXPECT_EQ(frames[1].at_line, line_of("WHERE IS CALLED"));
+    EXPECT_EQ(frames[2].at_line, line_of("ADD IS CALLED"));
+    EXPECT_EQ(frames[0].line, line_of("WHERE"));
+    EXPECT_EQ(frames[1].line, line_of("ADD"));
+    EXPECT_EQ(frames[2].line, line_of("THE FUNCTION"));
+    for (const Frame& frame : frames) {
+      EXPECT_EQ(frame.is_inlined, &frame != &frames.back()) << frame.name;
+      EXPECT_TRUE(frame.file.ends_with("/src/symbolize/testing/symbolized.cc")) << frame.file;
+      EXPECT_EQ(frame.at_file, frame.file);
+    }
+  }
+
+  std::uint64_t inlined_ = 0;
+};
+
+TEST_F(SymbolizerLines, ShowsInlinedFunctionsAndTheLineOfEach) {
+  Symbolizer symbolizer(with_lines());
+  expect_inlined(symbolizer.frames(kStripped, build_id_, inlined_, false));
+  const auto frames = symbolizer.frames(kStripped, build_id_, hidden_, false);
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames[0].name, "(anonymous namespace)::hidden_worker(int)");
+  EXPECT_EQ(frames[0].line, line_of("HIDDEN"));
+  EXPECT_FALSE(frames[0].is_inlined);
+  EXPECT_TRUE(symbolizer.notes().empty()) << symbolizer.notes()[0];
+}
+
+// g++ gives functions that no other file sees no linkage name.
+TEST_F(SymbolizerLines, NamesTheNamespacesOfAFunctionThatNoOtherFileSees) {
+  Symbolizer symbolizer(with_lines());
+  bool is_found = false;
+  for (std::uint64_t address = inlined_; address < inlined_ + 64; ++address) {
+    for (const Frame& frame : symbolizer.frames(kStripped, build_id_, address, false)) {
+      if (frame.name.find("doubled") == std::string::npos) continue;
+      is_found = true;
+      EXPECT_EQ(frame.name.find("shop::(anonymous namespace)::doubled"), 0U) << frame.name;
+      EXPECT_TRUE(frame.is_inlined);
+    }
+  }
+  EXPECT_TRUE(is_found);
+}
+
+TEST_F(SymbolizerLines, TakesAReturnAddressForTheCallBeforeIt) {
+  Symbolizer symbolizer(with_lines());
+  expect_inlined(symbolizer.frames(kStripped, build_id_, inlined_ + 1, true));
+}
+
+TEST_F(SymbolizerLines, KnowsNothingOfAnAddressInNoFunction) {
+  Symbolizer symbolizer(with_lines());
+  EXPECT_TRUE(symbolizer.frames(kStripped, build_id_, 0, false).empty());
+  EXPECT_TRUE(symbolizer.frames(kStripped, build_id_, 1, true).empty());
+  EXPECT_TRUE(symbolizer.frames(kStripped, build_id_, ~std::uint64_t{0}, false).empty());
+}
+
+TEST_F(SymbolizerLines, KeepsWhatItFoundForATimeWithoutTheFiles) {
+  SymbolizerOptions first = with_lines();
+  first.cache.directory = directory_ + "/cache/dial9";
+  expect_inlined(Symbolizer(first).frames(kStripped, build_id_, inlined_, false));
+  SymbolizerOptions later = options();
+  later.cache = first.cache;
+  Symbolizer symbolizer(later);
+  expect_inlined(symbolizer.frames("/nowhere/worker.so", build_id_, inlined_, false));
+  EXPECT_TRUE(symbolizer.frames("/nowhere/worker.so", build_id_, hidden_, false).empty());
+  EXPECT_TRUE(symbolizer.notes().empty());
+}
+
+TEST_F(SymbolizerLines, SaysWhichModuleHasNoDebugInformationWhereLinesAreWanted) {
+  SymbolizerOptions stripped = options();
+  stripped.dwarf.command = {DIAL9_DWARF_WORKER};
+  stripped.wants_lines = true;
+  Symbolizer symbolizer(stripped);
+  EXPECT_EQ(name(symbolizer, exported_), "exported_worker");
+  ASSERT_EQ(symbolizer.notes().size(), 1U);
+  EXPECT_EQ(symbolizer.notes()[0].find("no debug information of " + kStripped), 0U);
+}
+
+TEST_F(SymbolizerLines, GoesOnWithoutLinesWhereTheReaderEndsHangsOrLies) {
+  const std::vector<std::vector<std::string>> workers = {
+      {"/bin/false"}, {"/bin/cat"}, {"/bin/sleep", "1000"}, {directory_ + "/none"}};
+  for (const auto& worker : workers) {
+    SymbolizerOptions given = with_lines(worker);
+    given.dwarf.open_ms = 50;
+    Symbolizer symbolizer(given);
+    for (int i = 0; i < 2; ++i) {
+      const auto frames = symbolizer.frames(kStripped, build_id_, inlined_, false);
+      ASSERT_EQ(frames.size(), 1U) << worker[0];
+      EXPECT_EQ(frames[0].name, "inlined_address");
+      EXPECT_EQ(frames[0].line, 0U);
+    }
+    ASSERT_EQ(symbolizer.notes().size(), 1U) << worker[0];
+    EXPECT_EQ(symbolizer.notes()[0].find("no lines from " + directory_), 0U)
+        << symbolizer.notes()[0];
+  }
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace dial9::cli::testing {
 CliTest::CliTest() {
   std::string pattern = ::testing::TempDir() + "dial9-cli-XXXXXX";
   directory_ = ::mkdtemp(pattern.data());
+  ::setenv("XDG_CACHE_HOME", path("cache").c_str(), 1);  // not the user's
 }
 
 CliTest::~CliTest() { std::filesystem::remove_all(directory_); }

@@ -1,0 +1,165 @@
+// The process that reads debug information: what it answers, and what a file can make of it.
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/dwarf_worker.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "symbolize/dwarf_file.h"
+#include "symbolize/elf_file.h"
+
+namespace dial9::symbolize {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+FileReader reader_of(const std::string& bytes) {
+  return [&bytes](std::uint64_t offset, std::span<std::uint8_t> to) {
+    if (offset > bytes.size() || to.size() > bytes.size() - offset) return false;
+    std::memcpy(to.data(), bytes.data() + offset, to.size());
+    return true;
+  };
+}
+
+class DwarfWorkerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!DwarfFile::is_supported()) GTEST_SKIP() << "built without libdw";
+    std::string pattern = ::testing::TempDir() + "dial9-dwarf-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+    bytes_ = content_of(DIAL9_WHOLE);
+    const FileReader reader = reader_of(bytes_);
+    const auto elf = ElfFile::open(reader, bytes_.size());
+    ASSERT_TRUE(elf.has_value());
+    sections_ = elf->sections();
+    build_id_ = elf->build_id();
+    for (const ElfFile::Section& section : sections_) {
+      if (section.name == ".text") text_ = section.header;
+    }
+    ASSERT_NE(text_.sh_size, 0U);
+  }
+  void TearDown() override {
+    if (!directory_.empty()) fs::remove_all(directory_);
+  }
+
+  std::string write(const std::string& name, const std::string& bytes) const {
+    const std::string path = directory_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  std::vector<std::uint64_t> all_addresses() const {
+    std::vector<std::uint64_t> addresses;
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(text_.sh_size, 1000); ++i) {
+      addresses.push_back(text_.sh_addr + i);
+    }
+    return addresses;
+  }
+
+  std::string directory_;
+  std::string bytes_;
+  std::vector<ElfFile::Section> sections_;
+  std::string build_id_;
+  Elf64_Shdr text_{};
+};
+
+TEST_F(DwarfWorkerTest, AnswersManyAddressesOfSeveralFiles) {
+  DwarfWorker worker({{DIAL9_DWARF_WORKER}});
+  const auto first = worker.open(DIAL9_WHOLE, build_id_);
+  const auto second = worker.open(write("copy.so", bytes_), build_id_);
+  ASSERT_TRUE(first.has_value()) << first.error().message;
+  ASSERT_TRUE(second.has_value()) << second.error().message;
+  const auto of_first = worker.frames(*first, all_addresses());
+  const auto of_second = worker.frames(*second, all_addresses());
+  ASSERT_TRUE(of_first.has_value() && of_second.has_value());
+  EXPECT_EQ(*of_first, *of_second);
+  const auto named = std::count_if(of_first->begin(), of_first->end(), [](const auto& frames) {
+    return !frames.empty() && frames.back().name == "exported_worker";
+  });
+  EXPECT_GT(named, 0);
+}
+
+TEST_F(DwarfWorkerTest, RefusesAFileThatIsNotTheOneThatWasAskedFor) {
+  DwarfWorker worker({{DIAL9_DWARF_WORKER}});
+  EXPECT_FALSE(worker.open(DIAL9_WHOLE, std::string(40, 'a')).has_value());
+  EXPECT_FALSE(worker.open(directory_ + "/none", build_id_).has_value());
+  EXPECT_FALSE(worker.open(write("text", "no ELF file"), build_id_).has_value());
+  const auto stripped = worker.open(DIAL9_SPLIT "/worker.so", build_id_);
+  ASSERT_FALSE(stripped.has_value());
+  EXPECT_EQ(stripped.error().code, ErrorCode::kNotFound) << stripped.error().message;
+  EXPECT_TRUE(worker.open(DIAL9_WHOLE, build_id_).has_value()) << "it goes on";
+}
+
+TEST_F(DwarfWorkerTest, IsReplacedWhenItEnded) {
+  const std::string flag = directory_ + "/flag";
+  DwarfWorker worker(
+      {{"/bin/sh", "-c",
+        "if [ -e '" + flag + "' ]; then exec '" DIAL9_DWARF_WORKER "'; fi; : > '" + flag + "'"}});
+  const auto ended = worker.open(DIAL9_WHOLE, build_id_);
+  ASSERT_FALSE(ended.has_value());
+  EXPECT_EQ(ended.error().code, ErrorCode::kIo);
+  const auto again = worker.open(DIAL9_WHOLE, build_id_);
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_TRUE(worker.frames(*again, all_addresses()).has_value());
+}
+
+TEST_F(DwarfWorkerTest, IsNotStartedForEverWhereItAlwaysEnds) {
+  const std::string log = directory_ + "/log";
+  DwarfWorker worker({{"/bin/sh", "-c", "echo started >> '" + log + "'"}});
+  for (int i = 0; i < 2 * DwarfWorker::kMostWorkers; ++i) {
+    EXPECT_FALSE(worker.open(DIAL9_WHOLE, build_id_).has_value());
+  }
+  const std::string lines = content_of(log);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), DwarfWorker::kMostWorkers);
+}
+
+TEST_F(DwarfWorkerTest, FailsAloneWhereTheFileIsCutWhileItIsRead) {
+  DwarfWorker worker({{DIAL9_DWARF_WORKER}});
+  const std::string path = write("cut.so", bytes_);
+  const auto cut = worker.open(path, build_id_);
+  const auto whole = worker.open(DIAL9_WHOLE, build_id_);
+  ASSERT_TRUE(cut.has_value() && whole.has_value());
+  fs::resize_file(path, 1);
+  EXPECT_FALSE(worker.frames(*cut, all_addresses()).has_value());
+  EXPECT_TRUE(worker.frames(*whole, all_addresses()).has_value());
+}
+
+// Whatever is in the debug sections, there is an answer or an error.
+TEST_F(DwarfWorkerTest, AnswersOrFailsWhateverTheDebugInformationSays) {
+  std::minstd_rand random(7);
+  std::vector<const ElfFile::Section*> debug;
+  for (const ElfFile::Section& section : sections_) {
+    if (section.name.starts_with(".debug_") && section.header.sh_size != 0) {
+      debug.push_back(&section);
+    }
+  }
+  ASSERT_FALSE(debug.empty());
+  DwarfWorker worker({{DIAL9_DWARF_WORKER}, 5'000, 5'000});
+  int answered = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::string damaged = bytes_;
+    for (int i = 0; i < 1 + round / 4; ++i) {
+      const Elf64_Shdr& header = debug[random() % debug.size()]->header;
+      damaged[header.sh_offset + random() % header.sh_size] = static_cast<char>(random());
+    }
+    const auto file = worker.open(write("damaged" + std::to_string(round), damaged), build_id_);
+    if (!file) continue;
+    const auto frames = worker.frames(*file, all_addresses());
+    answered += frames ? 1 : 0;
+  }
+  EXPECT_GT(answered, 0);
+}
+
+}  // namespace
+}  // namespace dial9::symbolize
