@@ -8,9 +8,9 @@
 
 namespace dial9::symbolize {
 
-// A coroutine's body, which compilers cut into functions of their own, has its name as it is written
-// and " [coroutine]" behind it. `name` itself where it isn't a mangled C++ name, is longer than 4 KiB, or refers to parts of
-// itself so often that it might unfold to more than 100 MB.
+// A coroutine's body, which compilers cut into functions of their own, has its name as it is
+// written and " [coroutine]" behind it. `name` itself where it isn't a mangled C++ name, is longer
+// than 4 KiB, or refers to parts of itself so often that it might unfold to more than 100 MB.
 std::string demangle(std::string_view name);
 
 }  // namespace dial9::symbolize
