@@ -277,6 +277,36 @@ TEST(CpuFlame, ShowsInlinedFunctionsAsFramesOfTheirOwnAndLinesWhereAsked) {
             "main (m.cc:16);add (a.h:2) 1\nmain (m.cc:32);add (a.h:2) 1\n");
 }
 
+// Of the kernel's addresses alone.
+class KernelNamer final : public FrameNamer {
+ public:
+  std::vector<symbolize::Frame> frames(std::string_view, std::string_view, std::uint64_t,
+                                       bool) override {
+    return {};
+  }
+  std::vector<symbolize::Frame> kernel_frames(std::string_view boot_id, std::uint64_t address,
+                                              bool) override {
+    if (boot_id != "here" || address != 0xffffffff81000010) return {};
+    return {{.name = "vfs_read"}};
+  }
+};
+
+TEST(CpuFlame, NamesTheKernelsFunctionsOnlyForTheOneBootThatTheTraceIsOf) {
+  for (const std::vector<std::string>& boots :
+       {std::vector<std::string>{"here"}, {}, {"here", "there"}, {"there"}}) {
+    Samples samples;
+    for (const std::string& boot : boots) samples.builder.metadata(1, "kernel.boot_id", boot);
+    samples.add({.at_ns = 10, .frames = {0xffffffff81000010, 0xffffffff81000099, 0x10}});
+    KernelNamer namer;
+    const CpuFlame flame = cpu_flame(samples.builder.load(), {}, &namer);
+    const std::string leaf =
+        boots.size() == 1 && boots[0] == "here" ? "vfs_read" : "0xffffffff81000010";
+    EXPECT_EQ(flame_folded(flame.tree), "0x10;0xffffffff81000099;" + leaf + " 1\n");
+    EXPECT_EQ(flame.tree.module(flame.tree.nodes()[2].frame), kKernelModule);
+    EXPECT_EQ(flame.tree.module(flame.tree.nodes()[1].frame), "") << "nobody's";
+  }
+}
+
 TEST(CpuFlame, NamesASampleByTheModulesOfItsMoment) {
   Samples samples;
   samples.module("/old.so", 0x1000, 100, 0, 1);

@@ -37,6 +37,8 @@ struct FlameLimits {
 inline constexpr std::string_view kNoStackName = "[no stack]";
 inline constexpr std::string_view kTruncatedName = "[outer frames missing]";
 inline constexpr std::string_view kLeftOutName = "[left out]";
+// The module of the kernel's functions.
+inline constexpr std::string_view kKernelModule = "kernel";
 
 struct FlameNode {
   std::uint64_t total = 0;    // of the stacks that pass here

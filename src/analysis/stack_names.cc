@@ -16,6 +16,24 @@ std::string hex(std::uint64_t value) {
   return text.data();
 }
 
+// On the machines that traces come from (x86-64, AArch64).
+bool is_kernel_address(std::uint64_t address) {
+  return address >= std::uint64_t{0xffff'0000'0000'0000};
+}
+
+std::string_view boot_of(const Trace& trace) {
+  std::string_view boot;
+  for (const MetadataEntry& entry : trace.metadata) {
+    if (entry.key == "kernel.boot_id" && entry.value != boot) {
+      if (!boot.empty()) {
+        return {};
+      }
+      boot = entry.value;
+    }
+  }
+  return boot;
+}
+
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -24,9 +42,13 @@ std::vector<symbolize::Frame> frames_of(const Trace& trace, FrameNamer* namer, N
                                         std::uint64_t at_ns, std::uint64_t address,
                                         bool is_return) {
   const std::uint64_t code = is_return && address != 0 ? address - 1 : address;
-  const std::optional<Module> module = trace.modules.at(run, at_ns, code);
-  if (!module || namer == nullptr) {
+  if (namer == nullptr) {
     return {};
+  }
+  const std::optional<Module> module = trace.modules.at(run, at_ns, code);
+  if (!module) {
+    return is_kernel_address(code) ? namer->kernel_frames(boot_of(trace), address, is_return)
+                                   : std::vector<symbolize::Frame>();
   }
   return namer->frames(trace.names.text(module->path), trace.names.text(module->build_id),
                        address - module->bias, is_return);
@@ -80,15 +102,16 @@ std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t a
   const std::uint64_t code =
       place.is_return && place.address != 0 ? place.address - 1 : place.address;
   const std::optional<Module> module = trace_.modules.at(place.run, at_ns, code);
+  const bool is_kernel = !module && is_kernel_address(code);
   const std::string_view path = module ? trace_.names.text(module->path) : "";
-  const std::string_view file = file_name(path);
+  const std::string_view file = is_kernel ? kKernelModule : file_name(path);
   for (const symbolize::Frame& own : own_frames(place.address, code)) {
     frames.push_back(frame(own, file));
   }
   if (!frames.empty()) {
     return frames;
   }
-  if (!module) {
+  if (!module && !is_kernel) {
     frames.push_back(tree_.frame(hex(place.address)));
     return frames;
   }
@@ -96,7 +119,9 @@ std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t a
        frames_of(trace_, namer_, place.run, at_ns, place.address, place.is_return)) {
     frames.push_back(frame(found, file));
   }
-  if (frames.empty()) {
+  if (frames.empty() && is_kernel) {
+    frames.push_back(tree_.frame(hex(place.address), file));
+  } else if (frames.empty()) {
     const std::string name = file.empty() ? "[unnamed]" : std::string(file);
     frames.push_back(tree_.frame(name + "+" + hex(code - module->bias), file));
   }

@@ -24,6 +24,13 @@ class FrameNamer {
   // `is_return`: the address that a call returns to. Empty: no name is known for certain.
   virtual std::vector<symbolize::Frame> frames(std::string_view path, std::string_view build_id,
                                                std::uint64_t address, bool is_return) = 0;
+  // The same of an address of the kernel's. `boot_id`: which boot of which machine the trace is of;
+  // empty: it doesn't say, or is of several.
+  virtual std::vector<symbolize::Frame> kernel_frames(std::string_view /*boot_id*/,
+                                                      std::uint64_t /*address*/,
+                                                      bool /*is_return*/) {
+    return {};
+  }
 };
 
 // What the innermost frame of a stack is: the instruction that was interrupted, or where a call
@@ -36,8 +43,8 @@ enum class FrameBy : std::uint8_t {
   kLine,      // each line of it that runs is one
 };
 
-// What the files of the modules call an address of a process at a moment; empty: nothing is known
-// for certain. Without the trace's own symbols.
+// What the files of the modules, or the kernel, call an address of a process at a moment; empty:
+// nothing is known for certain. Without the trace's own symbols.
 std::vector<symbolize::Frame> frames_of(const Trace& trace, FrameNamer* namer, NameId run,
                                         std::uint64_t at_ns, std::uint64_t address, bool is_return);
 

@@ -56,6 +56,10 @@ class FileNamer final : public analysis::FrameNamer {
                                        std::uint64_t address, bool is_return) override {
     return symbolizer_.frames(path, build_id, address, is_return);
   }
+  std::vector<symbolize::Frame> kernel_frames(std::string_view boot_id, std::uint64_t address,
+                                              bool is_return) override {
+    return symbolizer_.kernel_frames(boot_id, address, is_return);
+  }
   const std::vector<std::string>& notes() const { return symbolizer_.notes(); }
 
  private:

@@ -2,14 +2,17 @@
 // own functions, of libraries that came and went, and a binary that isn't the one that ran.
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/exit_code.h"
 #include "cli/testing/cli_test.h"
@@ -198,6 +201,41 @@ TEST_F(FlameVerb, ShowsInlinedFunctionsAsFramesOfTheirOwnAndTheirLines) {
   // Once more, of what was kept on disk, and without.
   EXPECT_EQ(flame("--lines --label plugin=one"), text);
   EXPECT_EQ(flame("--lines --label plugin=one --no-symbol-cache"), text);
+}
+
+class KernelFlame : public testing::CliTest {
+ protected:
+  void TearDown() override { remove_cpu_samples(); }
+};
+
+TEST_F(KernelFlame, NamesWhereTheKernelSpentTheTimeOfACall) {
+  const Status added = add_cpu_samples({.frequency_hz = kHz, .backend = CpuSampleBackend::kPerf});
+  if (!added.ok()) GTEST_SKIP() << added.message();
+  auto [recorder, status] = Recorder::start(RecorderOptions::memory(16 << 20));
+  ASSERT_TRUE(status.ok()) << status.message();
+  recorder.rotate(std::chrono::seconds(30));
+  const int zeros = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(zeros, 0);
+  std::vector<char> bytes(1 << 20);
+  for (const std::uint64_t end = cpu_ms() + 500; cpu_ms() < end;) {
+    ASSERT_GT(::read(zeros, bytes.data(), bytes.size()), 0);
+  }
+  ::close(zeros);
+  ASSERT_TRUE(recorder.rotate(std::chrono::seconds(30)));
+  ASSERT_TRUE(recorder.dump(path("trace.bin")).ok());
+  const json found = json::parse(output_of("flame --json '" + path("trace.bin") + "'"));
+  double kernel_ms = 0;
+  bool has_read = false;
+  for (const json& one : found["functions"]) {
+    if (one["module"] != "kernel") continue;
+    kernel_ms += one["self"].get<double>() / 1e6;
+    has_read = has_read || one["name"].get<std::string>().find("read") != std::string::npos;
+  }
+  if (kernel_ms == 0) GTEST_SKIP() << "no samples in the kernel here: " << found["notes"].dump();
+  EXPECT_GT(kernel_ms, 250);
+  const std::string notes = found["notes"].dump();
+  if (notes.find("of the kernel have no names") != std::string::npos) GTEST_SKIP() << notes;
+  EXPECT_TRUE(has_read) << found.dump(1);
 }
 
 }  // namespace

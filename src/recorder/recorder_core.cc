@@ -18,6 +18,7 @@
 #include "base/os_error.h"
 #include "base/signal_shield.h"
 #include "base/stderr_line.h"
+#include "base/whole_file.h"
 #include "dial9/internal/span_core.h"
 #include "recorder/disk_store.h"
 #include "recorder/fork_child.h"
@@ -109,6 +110,15 @@ std::chrono::nanoseconds waitable(std::chrono::nanoseconds deadline) {
 std::string host_name() {
   char name[256] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+// Which boot of which machine this is: names of the kernel's functions hold for one.
+const std::string& kernel_boot_id() {
+  static const auto* const id = [] {
+    const Result<std::string> text = read_whole_file("/proc/sys/kernel/random/boot_id", 64);
+    return new std::string(text ? text->substr(0, text->find('\n')) : "");
+  }();
+  return *id;
 }
 
 std::size_t available_parallelism() {
@@ -465,6 +475,7 @@ Metadata RecorderCore::metadata() const {
       {"dial9.version", DIAL9_VERSION},
       {"dial9.clock", clock_text_},
   };
+  if (!kernel_boot_id().empty()) entries.emplace_back("kernel.boot_id", kernel_boot_id());
   // Whoever reads the thread buffers from outside must know that polls may be missing.
   if (budget_of(options_).is_set()) entries.emplace_back("dial9.governed", "true");
   const Metadata runtimes = runtime_metadata();

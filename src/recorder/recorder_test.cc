@@ -43,6 +43,7 @@ TEST(Recorder, RecordsToADirectoryThatTheDecoderReads) {
   EXPECT_EQ(trace.metadata("boot_id"), std::filesystem::path(run).filename());
   EXPECT_EQ(trace.metadata("dial9.writer"), "dial9-cpp");
   EXPECT_NE(trace.metadata("process.available_parallelism"), "(none)");
+  EXPECT_EQ(trace.metadata("kernel.boot_id").size(), 36U);
   EXPECT_GE(trace.count("ClockSyncEvent"), 1U);
 }
 

@@ -98,6 +98,13 @@ std::vector<symbolize::Frame> SharedNamer::frames(std::string_view path, std::st
   return inner_->frames(path, build_id, address, is_return);
 }
 
+std::vector<symbolize::Frame> SharedNamer::kernel_frames(std::string_view boot_id,
+                                                         std::uint64_t address, bool is_return) {
+  if (inner_ == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  return inner_->kernel_frames(boot_id, address, is_return);
+}
+
 Response flame(const Call& call, const Run& run, SharedNamer& namer) {
   const auto query = query_of(call, run);
   if (!query) return error_response(query.error());

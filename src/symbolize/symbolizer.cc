@@ -109,6 +109,7 @@ struct Symbolizer::State {
   DwarfWorker worker;
   FrameCache cache;
   std::map<std::pair<std::string, std::string>, Module> modules;  // path, build id
+  std::optional<Result<KernelSymbols>> kernel;                    // once it was asked for
   std::vector<std::string> notes;
   std::size_t bytes = 0;
   std::size_t known = 0;  // over the modules
@@ -268,6 +269,34 @@ std::vector<Frame> Symbolizer::State::look(Module& module, std::uint64_t code) {
 Symbolizer::Symbolizer(SymbolizerOptions options)
     : state_(std::make_unique<State>(std::move(options))) {}
 Symbolizer::~Symbolizer() { save(); }
+
+std::vector<Frame> Symbolizer::kernel_frames(std::string_view boot_id, std::uint64_t address,
+                                             bool is_return) {
+  State& state = *state_;
+  const std::string nameless = "functions of the kernel have no names: ";
+  if (boot_id.empty() || state.options.boot_id.empty()) {
+    state.note(nameless + "it isn't known on which boot of which machine the trace was recorded");
+    return {};
+  }
+  if (boot_id != state.options.boot_id) {
+    state.note(nameless +
+               "the trace is of another machine, or of an earlier boot of this one; "
+               "read it on the machine that recorded it, before that restarts");
+    return {};
+  }
+  if (!state.kernel) state.kernel = KernelSymbols::read(state.options.kernel_list);
+  if (!*state.kernel) {
+    const Error& error = state.kernel->error();
+    state.note(nameless + error.message +
+               (error.code == ErrorCode::kPermission
+                    ? " from this user; run dial9 as root, or sysctl kernel.kptr_restrict=0"
+                    : ""));
+    return {};
+  }
+  const std::string_view name = (*state.kernel)->name(is_return ? address - 1 : address);
+  if (name.empty()) return {};
+  return {Frame{.name = std::string(name)}};
+}
 
 void Symbolizer::save() {
   for (auto& [key, module] : state_->modules) {

@@ -15,6 +15,7 @@
 #include "symbolize/dwarf_worker.h"
 #include "symbolize/frame.h"
 #include "symbolize/frame_cache.h"
+#include "symbolize/kernel_symbols.h"
 
 namespace dial9::symbolize {
 
@@ -27,6 +28,8 @@ struct SymbolizerOptions {
   DwarfWorkerOptions dwarf = {};
   FrameCacheOptions cache = {};
   bool wants_lines = false;  // modules that have none are named in the notes
+  std::string kernel_list = "/proc/kallsyms";
+  std::string boot_id = own_boot_id();
 };
 
 // Reads files, and starts a process that reads debug information; not thread-safe. Holds at most
@@ -42,6 +45,9 @@ class Symbolizer {
   // `is_return`: the address that a call returns to. Empty: none is known.
   std::vector<Frame> frames(std::string_view path, std::string_view build_id, std::uint64_t address,
                             bool is_return);
+
+  // The kernel's function at an address, where `boot_id` is this machine's since it started.
+  std::vector<Frame> kernel_frames(std::string_view boot_id, std::uint64_t address, bool is_return);
 
   // Saves what the cache on disk doesn't have yet; so does the destructor.
   void save();

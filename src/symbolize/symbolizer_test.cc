@@ -158,6 +158,53 @@ TEST_F(SymbolizerTest, NamesTheKernelsOwnLibraryWithoutAFile) {
   EXPECT_NE(frames[0].name.find("clock_gettime"), std::string::npos);
 }
 
+class SymbolizerKernel : public SymbolizerTest {
+ protected:
+  std::string list(const std::string& text) const {
+    const std::string path = directory_ + "/kallsyms";
+    std::ofstream(path) << text;
+    return path;
+  }
+  SymbolizerOptions kernel(const std::string& text) const {
+    SymbolizerOptions given = options();
+    given.kernel_list = list(text);
+    given.boot_id = "boot";
+    return given;
+  }
+};
+
+TEST_F(SymbolizerKernel, NamesItsFunctionsOnTheBootThatTheTraceIsOf) {
+  Symbolizer symbolizer(
+      kernel("ffffffff81000000 T _stext\nffffffff81000010 T one\nffffffff81000020 T two\n"
+             "ffffffff81000030 T _etext\n"));
+  const auto frames = symbolizer.kernel_frames("boot", 0xffffffff81000020, false);
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames[0].name, "two");
+  EXPECT_EQ(symbolizer.kernel_frames("boot", 0xffffffff81000020, true).at(0).name, "one")
+      << "the call is before what it returns to";
+  EXPECT_TRUE(symbolizer.kernel_frames("boot", 0xffffffff81000030, false).empty());
+  EXPECT_TRUE(symbolizer.notes().empty());
+}
+
+TEST_F(SymbolizerKernel, HasNoNamesForAnotherBootAndSaysWhyOnce) {
+  for (const std::string boot : {"", "another"}) {
+    Symbolizer symbolizer(kernel("ffffffff81000000 T _stext\nffffffff81000030 T _etext\n"));
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(symbolizer.kernel_frames(boot, 0xffffffff81000000, false).empty());
+    }
+    ASSERT_EQ(symbolizer.notes().size(), 1U);
+    EXPECT_NE(symbolizer.notes()[0].find(boot.empty() ? "isn't known" : "another machine"),
+              std::string::npos);
+  }
+}
+
+TEST_F(SymbolizerKernel, NamesTheCureWhereTheAddressesAreHidden) {
+  Symbolizer symbolizer(kernel("0000000000000000 T _stext\n0000000000000000 T _etext\n"));
+  EXPECT_TRUE(symbolizer.kernel_frames("boot", 0xffffffff81000000, false).empty());
+  ASSERT_EQ(symbolizer.notes().size(), 1U);
+  EXPECT_NE(symbolizer.notes()[0].find("kernel.kptr_restrict=0"), std::string::npos);
+}
+
 class SymbolizerLines : public SymbolizerTest {
  protected:
   void SetUp() override {
