@@ -120,8 +120,8 @@ struct RecorderStatus {
   double events_per_second = 0;  // over the last second or so
   double bytes_per_second = 0;
   // What the recorder costs, in percent of one CPU, over the last second or so: its own thread
-  // (measured), and what the host's threads pay (estimated by the cost of an event, measured at the
-  // start).
+  // (measured), and what the host's threads pay (events: estimated by the cost of one, measured at
+  // the start; samples: measured).
   double collector_cpu_percent = 0;
   double host_cpu_percent = 0;
   std::uint64_t events_shed = 0;         // left out to keep within the budget

@@ -266,6 +266,10 @@ void HeapSampler::note_window(State& state, std::uint64_t at_ns, bool is_last) {
   state.window = state.total;
 }
 
+std::uint64_t HeapSampler::host_cost_ns() const {
+  return __atomic_load_n(&g_memory.cost_ns, __ATOMIC_RELAXED);
+}
+
 std::uint64_t HeapSampler::attend(std::uint64_t now_ns) {
   const Guard guard(*this);
   State& state = guard.state();

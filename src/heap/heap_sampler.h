@@ -28,6 +28,7 @@ class HeapSampler final : public internal::StreamSource {
   std::uint64_t attend(std::uint64_t now_ns) override;
   void rest() override;
   std::vector<internal::SourceStream> take() override;
+  std::uint64_t host_cost_ns() const override;
   std::string_view name() const override { return "heap_samples"; }
   std::string shortfall() const override { return status().message; }
   std::uint64_t metadata_version() const override;

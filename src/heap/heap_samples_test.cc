@@ -13,6 +13,7 @@
 #include "dial9/label.h"
 #include "dial9/runtime.h"
 #include "dial9/span.h"
+#include "heap/heap_sampler.h"
 #include "heap/testing/heap_recording.h"
 #include "recorder/recording_state.h"
 
@@ -58,6 +59,14 @@ TEST(HeapSamples, ARateOfOneRecordsEveryAllocationWithItsSizeAddressAndThread) {
   }
   EXPECT_EQ(heap_sample_status().lost_samples, 0U);
   EXPECT_EQ(heap_sample_status().lost_frees, 0U);
+}
+
+TEST(HeapSamples, TheTimeThatTheyTakeOnTheirThreadsIsMeasured) {
+  const HeapRecording recording({.sample_rate_bytes = 1});
+  const std::uint64_t before = HeapSampler::instance().host_cost_ns();
+  for (std::size_t i = 0; i < 1'000; ++i) std::free(allocate_one(i));
+  const std::uint64_t took_ns = HeapSampler::instance().host_cost_ns() - before;
+  EXPECT_GT(took_ns, 1'000 * 100U) << "nobody walks a stack in so little";
 }
 
 TEST(HeapSamples, TheFirstFrameIsWhoCalledTheAllocator) {

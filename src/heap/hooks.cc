@@ -164,6 +164,7 @@ void record_alloc(const void* pointer, std::size_t size, const void* caller) noe
   head.extra = thread.rate_bytes;
   head.tid = internal::this_tid();
   record_with_stack(head, caller);
+  __atomic_fetch_add(&g_memory.cost_ns, internal::now_ns() - head.at_ns, __ATOMIC_RELAXED);
   errno = error;
   thread.is_inside = false;
 }

@@ -40,6 +40,7 @@ struct alignas(4096) Memory {
   alignas(64) std::uint64_t lost_samples;
   std::uint64_t lost_frees;
   std::uint64_t untracked;
+  std::uint64_t cost_ns;  // that samples took on their threads
 };
 extern Memory g_memory __attribute__((visibility("hidden")));
 // Asks the kernel for that. False: it is too old.

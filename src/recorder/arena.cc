@@ -313,7 +313,9 @@ bool Arena::leave_file() noexcept {
   }
   constexpr int kKind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
   if (::mmap(header_, bytes_, PROT_READ | PROT_WRITE, kKind, -1, 0) == MAP_FAILED) return false;
-  *header_ = first_header_;  // its free list is empty
+  // First: another thread that looks for a chunk finds none, whatever else it sees.
+  __atomic_store_n(&header_->free_head, std::uint64_t{kNoChunk}, __ATOMIC_SEQ_CST);
+  *header_ = first_header_;  // its free list is empty, too
   return true;
 }
 

@@ -76,6 +76,7 @@ DrainResult Collector::drain_and_report(std::uint64_t now_ns, bool takes_all) {
   const DrainResult drained = drainer_.drain(now_ns, takes_all, own_tid_);
   seen_events_ += drained.events;
   seen_host_events_ += drained.host_events;
+  waiting_bytes_ = drained.waiting_bytes;
   writer_.report_losses(now_ns);
   const std::uint64_t version = metadata_version_now_();
   if (version != metadata_version_ || now_ns >= next_anchor_ns_) {
@@ -91,26 +92,26 @@ CostReading Collector::cost_reading(std::uint64_t now_ns) const {
   CostReading reading;
   reading.now_ns = now_ns;
   reading.events = seen_host_events_;
-  reading.bytes = writer_.totals().bytes;
   // What was recorded and isn't in a segment yet will be.
-  for (std::uint32_t i = 0; i < arena_.chunk_count(); ++i) {
-    const ChunkControl& control = arena_.control(i);
-    if (__atomic_load_n(&control.producer.state, __ATOMIC_RELAXED) == kChunkFree) continue;
-    const std::uint64_t committed = __atomic_load_n(&control.producer.committed, __ATOMIC_RELAXED);
-    const std::uint64_t drained = __atomic_load_n(&control.collector.drained, __ATOMIC_RELAXED);
-    reading.bytes += static_cast<std::uint32_t>(committed) - static_cast<std::uint32_t>(drained);
-  }
+  reading.bytes = writer_.totals().bytes + waiting_bytes_;
   reading.collector_cpu_ns = thread_cpu_now_ns();
+  reading.sample_bytes = stream_bytes_;
+  for (const StreamSource* source : stream_sources())
+    reading.sample_cpu_ns += source->host_cost_ns();
   return reading;
 }
 
+// Each pass looks whether there is a burst.
 void Collector::keep_costs(std::uint64_t now_ns) {
   if (!clock_.has_sources) return;
   if (costs_ == nullptr) {
     costs_ = std::make_unique<CostKeeper>(budget_, calibrate_producer_costs(), internal::now_ns);
   }
-  if (now_ns < costs_->next_ns()) return;
-  costs_->step(cost_reading(now_ns));
+  const bool is_due = now_ns >= costs_->next_ns();
+  if (!is_due && !budget_.is_set()) return;
+  const CostReading reading = cost_reading(now_ns);
+  if (!is_due && !costs_->is_burst(reading)) return;
+  costs_->step(reading);
   writer_.append_own(costs_->take_report(), now_ns);
   writer_.flush(now_ns);
 }
@@ -141,6 +142,7 @@ void Collector::take_streams(std::uint64_t now_ns) {
   for (StreamSource* source : stream_sources()) {
     for (const SourceStream& stream : source->take()) {
       writer_.append({}, stream.bytes, stream.info, now_ns);
+      stream_bytes_ += stream.bytes.size();
       seen_events_ += stream.info.events;
       source->events_.fetch_add(stream.info.events, std::memory_order_relaxed);
     }

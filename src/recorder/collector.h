@@ -98,6 +98,8 @@ class Collector {
   std::uint64_t window_bytes_ = 0;
   std::uint64_t seen_events_ = 0;
   std::uint64_t seen_host_events_ = 0;
+  std::uint64_t waiting_bytes_ = 0;  // in thread buffers, after the last drain
+  std::uint64_t stream_bytes_ = 0;   // of sources' streams, given to the writer
 
   mutable std::mutex counts_mutex_;
   CollectorCounts counts_;  // guarded by counts_mutex_

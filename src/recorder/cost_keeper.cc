@@ -87,15 +87,28 @@ void CostKeeper::note_bill(const CostReading& reading) {
   second_shed_ = shed;
 }
 
-void CostKeeper::step(const CostReading& reading) {
-  next_ns_ = reading.now_ns + kGovernorPeriodNs;
-  const ShedCounts now = shed_counts();
+GovernorSample CostKeeper::sample_since_last(const CostReading& reading,
+                                             const ShedCounts& now) const {
   GovernorSample sample;
   sample.elapsed_ns = last_.now_ns == 0 ? 0 : reading.now_ns - last_.now_ns;
   sample.events = reading.events - last_.events;
   sample.bytes = reading.bytes - std::min(reading.bytes, last_.bytes);
   sample.collector_cpu_ns = reading.collector_cpu_ns - last_.collector_cpu_ns;
+  sample.sample_cpu_ns =
+      reading.sample_cpu_ns - std::min(reading.sample_cpu_ns, last_.sample_cpu_ns);
+  sample.sample_bytes = std::min(sample.bytes, reading.sample_bytes - last_.sample_bytes);
   sample.counts = now.since(counts_);
+  return sample;
+}
+
+bool CostKeeper::is_burst(const CostReading& reading) const {
+  return governor_.is_burst(sample_since_last(reading, counts_));
+}
+
+void CostKeeper::step(const CostReading& reading) {
+  next_ns_ = reading.now_ns + kGovernorPeriodNs;
+  const ShedCounts now = shed_counts();
+  const GovernorSample sample = sample_since_last(reading, now);
   last_ = reading;
   counts_ = now;
   producer_ns_ += governor_.producer_cpu_ns(sample);

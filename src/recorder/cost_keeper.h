@@ -21,6 +21,8 @@ struct CostReading {
   std::uint64_t events = 0;  // by the host's threads
   std::uint64_t bytes = 0;   // written, or waiting to be
   std::uint64_t collector_cpu_ns = 0;
+  std::uint64_t sample_cpu_ns = 0;  // of the host's threads, for samples (StreamSource)
+  std::uint64_t sample_bytes = 0;   // of `bytes`
 };
 
 // What the recorder costs; of the last second or so, where it is a rate.
@@ -46,6 +48,8 @@ class CostKeeper {
   // When the next step is due; the collector sleeps no longer while something is shed.
   std::uint64_t next_ns() const { return next_ns_; }
   bool is_shedding() const { return governor_.is_shedding(); }
+  // Too much was spent since the last step to wait for the next.
+  bool is_burst(const CostReading& reading) const;
   void step(const CostReading& reading);
   // The end of the recording: counts what was decided since the last step.
   void finish(const CostReading& reading);
@@ -67,6 +71,7 @@ class CostKeeper {
   };
   void note_rates(std::uint64_t at_ns, const KeepOneIn& keep, bool was_shedding);
   void forget_old(std::uint64_t now_ns);
+  GovernorSample sample_since_last(const CostReading& reading, const ShedCounts& now) const;
   void note_bill(const CostReading& reading);
   static std::vector<std::uint8_t> stream_of(const std::deque<Rate>& rates);
 

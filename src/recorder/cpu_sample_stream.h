@@ -20,7 +20,8 @@ struct CpuSampleRecord {
   bool has_context = true;  // false: task, span and label aren't known
   std::uint32_t tid = 0;
   std::uint32_t weight = 1;
-  std::int32_t cpu = -1;  // below 0: not known
+  std::uint32_t cost_ns = 0;  // that taking it took on its thread; isn't written
+  std::int32_t cpu = -1;      // below 0: not known
   bool is_truncated = false;
   std::string_view unwound_by;
   std::string_view thread_name;  // empty: not known

@@ -117,6 +117,7 @@ DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::u
       chunk.last_ns = now_ns;
       if (!is_thread_alive(control.producer.owner_tid)) Arena::close(control);  // freed next pass
     }
+    if (!is_drained) result.waiting_bytes += bytes_of(committed) - bytes_of(drained);
     const std::uint32_t news = count_of(committed) - chunk.seen;
     chunk.seen = count_of(committed);
     result.events += news;

@@ -21,10 +21,11 @@ namespace dial9::internal {
 // How long committed events of a slow thread may lie in its chunk. Shorter: more repeated schemas.
 inline constexpr std::uint64_t kPartialDrainNs = 1'000'000'000;
 
-// Events that were committed since the pass before, drained now or later.
 struct DrainResult {
+  // Committed since the pass before, drained now or later.
   std::uint64_t events = 0;
-  std::uint64_t host_events = 0;  // not recorded by the collector's own thread
+  std::uint64_t host_events = 0;    // not recorded by the collector's own thread
+  std::uint64_t waiting_bytes = 0;  // committed and not drained, after the pass
 };
 
 // The collector's thread only.

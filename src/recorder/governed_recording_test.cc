@@ -138,10 +138,11 @@ TEST(GovernedRecording, keeps_a_burst_within_its_budget_and_its_totals_near_the_
   Shop shop;
   shop.run(1, 1);
   EXPECT_EQ(shop.recorder()->status().events_shed, 0U);
-  shop.run(static_cast<double>(kGovernorReactionNs) / kTestSecond, 20);
-  const std::uint64_t before = shop.bytes();
-  shop.run(4, 20);
-  EXPECT_LE(static_cast<double>(shop.bytes() - before), kBudgetBytes * 4 * 1.1);
+  for (int second = 0; second < 5; ++second) {
+    const std::uint64_t before = shop.bytes();
+    shop.run(1, 20);
+    EXPECT_LE(static_cast<double>(shop.bytes() - before), kBudgetBytes * 1.1) << second;
+  }
   shop.run(2, 1);
 
   const Trace trace = shop.recorder().read();

@@ -3,14 +3,15 @@
 #include "recorder/governor.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dial9::internal {
 namespace {
 
-// Aims a little below the budget, and lower while there is a debt: a debt of a second takes a
-// quarter off, so that it halves in about three seconds.
+// Aims a little below the budget, and lower while there is a debt: a debt of a fifth of a second,
+// which a burst makes until it is noticed, takes four tenths off and is gone within a second.
 constexpr double kAim = 0.97;
-constexpr double kPayback = 0.25;
+constexpr double kPayback = 2;
 constexpr double kLeastAim = 0.5;
 constexpr double kMostDebtS = 5;
 constexpr double kMostCreditS = 0.2;
@@ -38,8 +39,31 @@ Governor::Governor(const GovernorBudget& budget, const ProducerCosts& costs) : c
   }
 }
 
+Governor::Used Governor::used_in(const GovernorSample& sample) const {
+  const double seconds = static_cast<double>(sample.elapsed_ns) / 1e9;
+  Used used{};
+  used.all[kCpuCost] =
+      static_cast<double>(producer_cpu_ns(sample) + sample.collector_cpu_ns) / seconds;
+  used.all[kBytesCost] = static_cast<double>(sample.bytes) / seconds;
+  used.fixed[kCpuCost] = static_cast<double>(sample.sample_cpu_ns) / seconds;
+  used.fixed[kBytesCost] = static_cast<double>(sample.sample_bytes) / seconds;
+  return used;
+}
+
+bool Governor::is_burst(const GovernorSample& so_far) const {
+  if (so_far.elapsed_ns < kLeastDecisionNs) return false;
+  const Used used = used_in(so_far);
+  const double share = static_cast<double>(so_far.elapsed_ns) / kGovernorPeriodNs;
+  for (std::size_t i = 0; i < kGovernedCosts; ++i) {
+    const double times = limits_[i].budget <= 0 ? 0 : used.all[i] / limits_[i].budget;
+    if (times > 2 && times * share > 0.25) return true;
+  }
+  return false;
+}
+
 std::uint64_t Governor::producer_cpu_ns(const GovernorSample& sample) const {
-  double ns = static_cast<double>(sample.events) * costs_.event_ns;
+  double ns = static_cast<double>(sample.events) * costs_.event_ns +
+              static_cast<double>(sample.sample_cpu_ns);
   for (std::size_t c = 0; c < kShedClasses; ++c) {
     ns += static_cast<double>(sample.counts.shed[c]) * costs_.shed_ns;
   }
@@ -84,7 +108,7 @@ double Governor::cost(const Limit& limit, const Demand& demand, const KeepOneIn&
 
 bool Governor::fits(const Demand& demand, const KeepOneIn& keep, double share) const {
   return std::all_of(std::begin(limits_), std::end(limits_), [&](const Limit& limit) {
-    return limit.budget <= 0 || cost(limit, demand, keep) <= allowed(limit) * share;
+    return limit.budget <= 0 || cost(limit, demand, keep) + limit.fixed <= allowed(limit) * share;
   });
 }
 
@@ -96,7 +120,7 @@ double Governor::thinning(const Demand& demand, const KeepOneIn& keep, std::size
     if (limit.budget <= 0) continue;
     KeepOneIn without = keep;
     without[c] = 1e12;
-    const double room = (allowed(limit) - cost(limit, demand, without)) / demand[c];
+    const double room = (allowed(limit) - limit.fixed - cost(limit, demand, without)) / demand[c];
     const double each = limit.unit[c] - limit.unit_of_shed;
     if (each <= 0) continue;
     needed = std::max(needed, room <= 0 ? most : each / room);
@@ -117,10 +141,10 @@ KeepOneIn Governor::plan(const Demand& demand, bool* fits_budget) const {
 
 // What the load is made of isn't known yet: the first class is taken for all of it, and the next
 // period tells.
-void Governor::begin_shedding(const GovernorSample& sample, const double (&used)[kGovernedCosts]) {
+void Governor::begin_shedding(const GovernorSample& sample, const Used& used) {
   double over = 1;
   for (std::size_t i = 0; i < kGovernedCosts; ++i) {
-    if (limits_[i].budget > 0) over = std::max(over, used[i] / allowed(limits_[i]));
+    if (limits_[i].budget > 0) over = std::max(over, used.all[i] / allowed(limits_[i]));
   }
   if (over <= 1 || sample.events == 0) return;
   is_shedding_ = true;
@@ -132,10 +156,11 @@ void Governor::begin_shedding(const GovernorSample& sample, const double (&used)
 void Governor::step(const GovernorSample& sample) {
   if (sample.elapsed_ns == 0) return;
   const double seconds = static_cast<double>(sample.elapsed_ns) / 1e9;
-  const double used[kGovernedCosts] = {
-      static_cast<double>(producer_cpu_ns(sample) + sample.collector_cpu_ns) / seconds,
-      static_cast<double>(sample.bytes) / seconds};
-  for (std::size_t i = 0; i < kGovernedCosts; ++i) owe(limits_[i], used[i], seconds);
+  const Used used = used_in(sample);
+  for (std::size_t i = 0; i < kGovernedCosts; ++i) {
+    owe(limits_[i], used.all[i], seconds);
+    limits_[i].fixed = used.fixed[i];
+  }
   if (!is_shedding_) {
     begin_shedding(sample, used);
     return;
@@ -148,12 +173,16 @@ void Governor::step(const GovernorSample& sample) {
     shed[c] = static_cast<double>(sample.counts.shed[c]) / seconds;
     demand[c] = kept[c] + shed[c];
   }
-  for (std::size_t i = 0; i < kGovernedCosts; ++i) learn(limits_[i], used[i], kept, shed);
+  for (std::size_t i = 0; i < kGovernedCosts; ++i) {
+    learn(limits_[i], std::max(0.0, used.all[i] - used.fixed[i]), kept, shed);
+  }
   bool fits_budget = true;
   const KeepOneIn wanted = plan(demand, &fits_budget);
   is_over_ = !fits_budget;
+  const double periods = static_cast<double>(sample.elapsed_ns) / kGovernorPeriodNs;
+  const double recovery = std::pow(kRecovery, periods);
   for (std::size_t c = 0; c < kShedClasses; ++c) {
-    keep_[c] = std::max(wanted[c], std::max(1.0, keep_[c] * kRecovery));
+    keep_[c] = std::max(wanted[c], std::max(1.0, keep_[c] * recovery));
   }
   calm_ns_ = fits(demand, kKeepAll, kCalmShare) ? calm_ns_ + sample.elapsed_ns : 0;
   if (calm_ns_ >= kCalmNs && keep_ == kKeepAll) is_shedding_ = false;

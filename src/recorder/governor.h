@@ -18,11 +18,10 @@
 
 namespace dial9::internal {
 
-// How long one decision holds.
+// How long one decision holds, unless a burst ends it (is_burst).
 inline constexpr std::uint64_t kGovernorPeriodNs = 100'000'000;
-// From the start of an overload to costs within the budget; what was spent above it until then is
-// paid back over the next seconds.
-inline constexpr std::uint64_t kGovernorReactionNs = 500'000'000;
+// And at least.
+inline constexpr std::uint64_t kLeastDecisionNs = 4'000'000;
 // A class is thinned to one in the first of these before the next one is touched; when all are
 // there, to the second.
 inline constexpr std::array<double, 2> kKeepLimits = {32, 1024};
@@ -48,7 +47,10 @@ struct GovernorSample {
   std::uint64_t events = 0;  // recorded by the host's threads
   std::uint64_t bytes = 0;   // written, or waiting to be
   std::uint64_t collector_cpu_ns = 0;
-  ShedCounts counts;  // kept is known only if something was shed
+  // Of these, what samples took: no class can be thinned for it.
+  std::uint64_t sample_cpu_ns = 0;  // on the host's threads; beside `events`
+  std::uint64_t sample_bytes = 0;   // of `bytes`
+  ShedCounts counts;                // kept is known only if something was shed
 };
 
 // Not thread-safe: the collector's.
@@ -56,8 +58,11 @@ class Governor {
  public:
   Governor(const GovernorBudget& budget, const ProducerCosts& costs);
 
-  // Once a period, or later.
+  // Once a period, or later; or as soon as there is a burst.
   void step(const GovernorSample& sample);
+  // What was spent since the last step is so much more than it may be that the next decision can't
+  // wait: twice the budget's rate, and over a quarter of what a whole period allows.
+  bool is_burst(const GovernorSample& so_far) const;
 
   const KeepOneIn& keep_one_in() const { return keep_; }
   bool is_shedding() const { return is_shedding_; }
@@ -71,10 +76,16 @@ class Governor {
   struct Limit {
     double budget = 0;  // a second; 0: none
     double debt_s = 0;  // spent beyond it, in seconds of budget
+    double fixed = 0;   // a second, of the last sample: what isn't thinned
     double unit_of_shed = 0;
     PerClass<double> unit{};  // of a kept one, learned
   };
 
+  struct Used {
+    double all[kGovernedCosts];    // a second
+    double fixed[kGovernedCosts];  // of it
+  };
+  Used used_in(const GovernorSample& sample) const;
   void learn(Limit& limit, double used, const Demand& kept, const Demand& shed) const;
   static void owe(Limit& limit, double used, double seconds);
   static double allowed(const Limit& limit);
@@ -82,7 +93,7 @@ class Governor {
   bool fits(const Demand& demand, const KeepOneIn& keep, double share) const;
   double thinning(const Demand& demand, const KeepOneIn& keep, std::size_t c, double most) const;
   KeepOneIn plan(const Demand& demand, bool* fits_budget) const;
-  void begin_shedding(const GovernorSample& sample, const double (&used)[kGovernedCosts]);
+  void begin_shedding(const GovernorSample& sample, const Used& used);
 
   const ProducerCosts costs_;
   Limit limits_[kGovernedCosts];

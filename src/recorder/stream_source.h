@@ -42,6 +42,10 @@ class StreamSource {
   // Called inside the writer, with no call above under way.
   virtual std::vector<std::uint8_t> opening() { return {}; }
 
+  // What its samples have cost the host's threads so far: CPU time that was measured there. What it
+  // does on the collector's thread is counted with that.
+  virtual std::uint64_t host_cost_ns() const { return 0; }
+
   // For RecorderStatus::sources; empty: not shown. And why it makes nothing, or less than it
   // should; empty: nothing is amiss. Any thread.
   virtual std::string_view name() const { return {}; }

@@ -112,6 +112,7 @@ struct CpuSampler::State {
   Tally total;                   // since start(), `cpu_ns` as of the last window
   Tally window;                  // `total` as the window began
   HostCpu host_cpu;
+  std::uint64_t host_cost_ns = 0;  // of all handlers
   std::uint64_t wake_ns = kNever;
   std::uint32_t shortfalls = 0;
   std::string start_error;
@@ -253,6 +254,7 @@ void CpuSampler::drain(State& state) {
   if (state.backend == nullptr) return;
   const LossCounts before = state.backend->lost();
   state.backend->drain(internal::now_ns(), [&](const CpuSampleRecord& record) {
+    state.host_cost_ns += record.cost_ns;
     if (record.at_ns < state.active_since_ns) return;
     state.encoder.add(record);
     ++state.total.samples;
@@ -326,6 +328,11 @@ void CpuSampler::activate(State& state, std::uint64_t now_ns) {
   state.next_scan_ns = now_ns;
   state.next_scan_cpu_ns = 0;
   state.backend->begin();
+}
+
+std::uint64_t CpuSampler::host_cost_ns() const {
+  const Guard guard(*this);
+  return guard.state().host_cost_ns;
 }
 
 std::uint64_t CpuSampler::attend(std::uint64_t now_ns) {

@@ -33,6 +33,7 @@ class CpuSampler final : public StreamSource {
   std::uint64_t wake_ns() const override;
   void rest() override;
   std::vector<SourceStream> take() override;
+  std::uint64_t host_cost_ns() const override;
   std::string_view name() const override { return "cpu_samples"; }
   std::string shortfall() const override { return status().message; }
   std::uint64_t metadata_version() const override;

@@ -3,12 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
 #include "dial9/runtime.h"
 #include "dial9/span.h"
 #include "recorder/recording_state.h"
+#include "sources/cpu_sampler.h"
 #include "sources/testing/sampled.h"
 
 namespace dial9::internal {
@@ -194,6 +196,24 @@ TEST_F(CpuSamples, SayInTheTraceWhatWasAskedAndWhatCameOfIt) {
   // second.
   EXPECT_LE(sampled_periods, cpu_ns * kHz / 1e9 + 3);
   EXPECT_GE(sampled_periods, (cpu_ns - 0.15e9) * kHz / 1e9 - 3 - 2 * coarse(samples_of(trace)));
+}
+
+TEST_F(CpuSamples, TheTimeThatTheirHandlersTakeIsMeasured) {
+  Sampled sampled({.frequency_hz = kHz});
+  sampled.wait_until_sampled();
+  const std::uint64_t before = CpuSampler::instance().host_cost_ns();
+  const std::uint64_t from = now_ns();
+  burn_one(200);
+  const std::uint64_t elapsed_ns = now_ns() - from;
+  const auto rows = sampled.finish();
+  const std::uint64_t took_ns = CpuSampler::instance().host_cost_ns() - before;
+  const auto samples =
+      static_cast<std::uint64_t>(std::ranges::count_if(rows, [&](const SampleRow& row) {
+        return row.at_ns >= from && row.at_ns < from + elapsed_ns;
+      }));
+  EXPECT_GT(samples, 0U);
+  EXPECT_GT(took_ns, samples * 100) << "nobody walks a stack in so little";
+  EXPECT_LT(took_ns, elapsed_ns);
 }
 
 TEST_F(CpuSamples, ARateBeyondTheKernelsTickHasWeightsAndTheTraceSaysSo) {

@@ -75,6 +75,7 @@ void take_sample(const siginfo_t& info, const ucontext_t& context) noexcept {
     sample->method = unwind::Method::kNone;
     sample->is_truncated = true;
   }
+  sample->cost_ns = static_cast<std::uint32_t>(now_ns() - at_ns);
   SampleRing::publish(sample);
 }
 

@@ -57,7 +57,7 @@ class PerfThreads {
   PerfThreads& operator=(const PerfThreads&) = delete;
 
   // Opens events for threads that are new, and marks those that ended; gives some back where others
-  // need the room. `own_tid` is left alone. Cost: 14 us + 0.5 us a thread, 50 us for a new one.
+  // need the room. `own_tid` is left alone. Cost: 14 us + 1 us a thread, 50 us for a new one.
   void scan(std::uint32_t own_tid);
   void scan(std::uint32_t own_tid, const PerfRoom& room);
   // No more samples; drain() closes.

@@ -26,6 +26,7 @@ struct Sample {
   std::uint32_t frame_count;
   unwind::Method method;
   bool is_truncated;
+  std::uint32_t cost_ns;  // that taking it took
   alignas(64) SampleContext context;
   std::uint64_t frames[kFrames];
 };

@@ -77,6 +77,7 @@ void TimerBackend::drain_published(const Sink& sink) {
     record.span = sample->context.span;
     record.tid = sample->tid;
     record.weight = sample->weight;
+    record.cost_ns = sample->cost_ns;
     record.cpu = sample->cpu;
     record.is_truncated = sample->is_truncated;
     record.unwound_by = unwound_by_name(sample->method);
