@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/cpu_flame.h"
 
-#include <algorithm>
 #include <charconv>
 
 #include "analysis/counts.h"
 #include "analysis/custom_rows.h"
 #include "analysis/human.h"
-#include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
@@ -55,7 +53,8 @@ SampleContext context_of(const CpuSample& sample, const SampleRow& row) {
 }
 
 struct Counts {
-  std::uint64_t cpu = 0;       // samples of CPU time in all
+  std::uint64_t cpu = 0;  // samples of CPU time in all
+  std::uint64_t taken = 0;
   std::uint64_t switches = 0;  // that stand for no CPU time
   std::uint64_t unknown = 0;   // of which the filter can't tell
 };
@@ -79,6 +78,7 @@ void for_each_taken(const Trace& trace, const SampleFilter& filter, Counts& coun
       const Verdict verdict = takes.judge(context_of(sample, row));
       counts.unknown += verdict == Verdict::kUnknown ? 1 : 0;
       if (verdict == Verdict::kTakes) {
+        ++counts.taken;
         use(i, sample);
       }
     }
@@ -86,14 +86,14 @@ void for_each_taken(const Trace& trace, const SampleFilter& filter, Counts& coun
 }
 
 void add_notes(const Trace& trace, const SampleFilter& filter, const Counts& counts,
-               std::uint64_t hz, CpuFlame& flame) {
-  std::vector<std::string>& notes = flame.heading.notes;
+               std::uint64_t hz, FlameHeading& heading) {
+  std::vector<std::string>& notes = heading.notes;
   const Books books = books_of(trace, filter);
   if (counts.cpu == 0) {
     notes.emplace_back(
         "no CPU samples in this trace: record with add_cpu_samples() or "
         "DIAL9_CPU_PROFILE_ENABLED");
-  } else if (flame.tree.count() == 0) {
+  } else if (counts.taken == 0) {
     notes.push_back("none of the " + counted(counts.cpu, "sample") + " is taken by the filter");
   }
   if (books.is_there && books.cpu_ns != 0 && hz != 0) {
@@ -104,6 +104,7 @@ void add_notes(const Trace& trace, const SampleFilter& filter, const Counts& cou
   if (hz == 0 && counts.cpu != 0) {
     notes.emplace_back("the rate of the samples isn't known, or not one for all: they are counted");
   }
+  heading.is_uncertain = books.lost != 0;
   if (books.lost != 0) {
     notes.push_back(counted(books.lost, "sample", "was", "were") +
                     " lost: there was no room for them");
@@ -146,59 +147,35 @@ std::uint64_t cpu_sample_hz(const Trace& trace) {
   return is_one && hz <= kSecond ? hz : 0;
 }
 
-CpuFlame cpu_flame(const Trace& trace, const SampleFilter& filter, FrameNamer* namer,
-                   bool is_inverted, FrameBy by) {
+FlameHeading take_cpu_stacks(const Trace& trace, const SampleFilter& filter, const UseStack& use) {
   const std::uint64_t hz = cpu_sample_hz(trace);
-  CpuFlame flame{FlameTree(hz != 0 ? FlameUnit::kNs : FlameUnit::kCount, is_inverted),
-                 {.title = "CPU time", .by_line = by == FrameBy::kLine}};
-  StackNames names(trace, namer, flame.tree, by);
-  Counts counts;
-  for_each_taken(trace, filter, counts, [&](std::uint32_t, const CpuSample& sample) {
-    flame.tree.add(names.frames(sample.stack, sample.at_ns), weight_of(sample, hz), 1,
-                   sample.is_truncated);
-  });
-  add_notes(trace, filter, counts, hz, flame);
-  return flame;
-}
-
-std::optional<FlameMoments> cpu_flame_moments(const Trace& trace, const SampleFilter& filter,
-                                              FrameNamer* namer, bool is_inverted,
-                                              std::uint32_t max_rows, std::uint32_t row,
-                                              std::size_t most) {
-  CpuFlame flame = cpu_flame(trace, filter, namer, is_inverted);
-  const std::vector<FlameRow> rows = flame_rows(flame.tree, max_rows);
-  if (row >= rows.size()) {
-    return std::nullopt;
-  }
-  const std::uint32_t wanted = rows[row].node;
-  const std::uint64_t hz = cpu_sample_hz(trace);
-  const std::vector<FlameNode>& nodes = flame.tree.nodes();
-  StackNames names(trace, namer, flame.tree);
-  FlameMoments found;
+  FlameHeading heading{.title = "CPU time"};
   Counts counts;
   for_each_taken(trace, filter, counts, [&](std::uint32_t i, const CpuSample& sample) {
-    std::uint32_t node =
-        flame.tree.find(names.frames(sample.stack, sample.at_ns), sample.is_truncated);
-    while (node > wanted) {  // parents have lower numbers
-      node = nodes[node].parent;
-    }
-    if (node == wanted) {
-      ++found.total;
-      found.weight = sum_of(found.weight, weight_of(sample, hz));
-      found.samples.push_back(i);
-    }
+    use({.of = StackOf::kSample,
+         .leaf = Leaf::kInterrupted,
+         .is_truncated = sample.is_truncated,
+         .stack = sample.stack,
+         .index = i,
+         .tid = sample.tid,
+         .thread_name = sample.thread_name,
+         .at_ns = sample.at_ns,
+         .weight = weight_of(sample, hz)});
   });
-  dial9::stable_sort(found.samples.begin(), found.samples.end(),
-                     [&](std::uint32_t a, std::uint32_t b) {
-                       return trace.samples[a].at_ns < trace.samples[b].at_ns;
-                     });
-  if (found.samples.size() > most) {
-    for (std::size_t i = 0; i < most; ++i) {
-      found.samples[i] = found.samples[i * found.samples.size() / most];
-    }
-    found.samples.resize(most);
-  }
-  return found;
+  add_notes(trace, filter, counts, hz, heading);
+  return heading;
+}
+
+CpuFlame cpu_flame(const Trace& trace, const SampleFilter& filter, FrameNamer* namer,
+                   bool is_inverted, FrameBy by) {
+  CpuFlame flame{FlameTree(cpu_flame_unit(trace), is_inverted), {}};
+  StackNames names(trace, namer, flame.tree, by);
+  flame.heading = take_cpu_stacks(trace, filter, [&](const TakenStack& taken) {
+    flame.tree.add(names.frames(taken.stack, taken.at_ns, taken.leaf), taken.weight, taken.count,
+                   taken.is_truncated);
+  });
+  flame.heading.by_line = by == FrameBy::kLine;
+  return flame;
 }
 
 }  // namespace dial9::analysis

@@ -5,13 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "analysis/flame.h"
 #include "analysis/sample_filter.h"
-#include "analysis/stack_names.h"
+#include "analysis/taken_stack.h"
 #include "analysis/trace.h"
 
 namespace dial9::analysis {
@@ -25,20 +22,15 @@ struct CpuFlame {
 CpuFlame cpu_flame(const Trace& trace, const SampleFilter& filter, FrameNamer* namer,
                    bool is_inverted = false, FrameBy by = FrameBy::kFunction);
 
-// The samples that pass through a node of the tree that cpu_flame() makes of the same arguments.
-struct FlameMoments {
-  std::uint64_t total = 0;             // samples
-  std::uint64_t weight = 0;            // of them, in the tree's unit
-  std::vector<std::uint32_t> samples;  // positions in Trace::samples, by time; where there are more
-                                       // than asked for, evenly thinned
-};
-// `row`: a position in flame_rows(tree, max_rows). nullopt: there is no such row.
-std::optional<FlameMoments> cpu_flame_moments(const Trace& trace, const SampleFilter& filter,
-                                              FrameNamer* namer, bool is_inverted,
-                                              std::uint32_t max_rows, std::uint32_t row,
-                                              std::size_t most);
+// Hands each sample on that the filter takes; what goes above their tree. Those of a thread come
+// together, by time. Weights are ns where cpu_sample_hz() is known, else periods.
+FlameHeading take_cpu_stacks(const Trace& trace, const SampleFilter& filter, const UseStack& use);
 
 // The rate that the CPU samples were asked for; 0: not recorded, or not one for all.
 std::uint64_t cpu_sample_hz(const Trace& trace);
+// ns where that is known, else a count of periods.
+inline FlameUnit cpu_flame_unit(const Trace& trace) {
+  return cpu_sample_hz(trace) != 0 ? FlameUnit::kNs : FlameUnit::kCount;
+}
 
 }  // namespace dial9::analysis

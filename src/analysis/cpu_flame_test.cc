@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/loader.h"
-#include "analysis/testing/trace_builder.h"
+#include "analysis/testing/cpu_trace.h"
 
 namespace dial9::analysis {
 namespace {
@@ -17,89 +17,7 @@ namespace {
 using format::FieldType;
 using testing::TraceBuilder;
 
-struct Sample {
-  std::uint64_t at_ns = 0;
-  std::vector<std::uint64_t> frames = {};  // leaf first
-  std::uint64_t weight = 1;
-  std::string label = {};  // of the name "tenant"
-  std::uint64_t task = 0;
-  std::uint64_t span = 0;
-  std::uint32_t tid = 7;
-  std::string thread = "io";
-  bool is_truncated = false;
-};
-
-// A trace of samples, as our recorder writes them.
-class Samples {
- public:
-  void add(const Sample& sample) {
-    format::Encoder& out = builder.encoder();
-    out.schema(100, "CpuSampleEvent", true,
-               {{"tid", FieldType::kU32},
-                {"source", FieldType::kU8},
-                {"thread_name", FieldType::kPooledString},
-                {"callchain", FieldType::kPooledStackFrames},
-                {"weight", FieldType::kVarint},
-                {"task_id", FieldType::kVarint},
-                {"span_id", FieldType::kVarint},
-                {"label_name", FieldType::kPooledString, true},
-                {"label_value", FieldType::kPooledString, true},
-                {"truncated", FieldType::kBool}});
-    out.begin(100, sample.at_ns);
-    out.u32(sample.tid);
-    out.u8(0);
-    out.pooled_string(sample.thread);
-    out.pooled_stack(sample.frames);
-    for (const std::uint64_t value : {sample.weight, sample.task, sample.span}) out.varint(value);
-    for (const std::string& text : {std::string("tenant"), sample.label}) {
-      if (sample.label.empty()) {
-        out.absent();
-      } else {
-        out.present();
-        out.pooled_string(text);
-      }
-    }
-    out.boolean(sample.is_truncated);
-  }
-  void module(const std::string& path, std::uint64_t begin, std::uint64_t since_ns = 1,
-              std::uint64_t before_ns = 0, std::uint64_t epoch = 1) {
-    format::Encoder& out = builder.encoder();
-    out.schema(101, "ModuleEvent", true,
-               {{"path", FieldType::kString},
-                {"build_id", FieldType::kString},
-                {"begin", FieldType::kVarint},
-                {"end", FieldType::kVarint},
-                {"bias", FieldType::kVarint},
-                {"epoch", FieldType::kVarint},
-                {"since_ns", FieldType::kVarint},
-                {"before_held_ns", FieldType::kVarint},
-                {"only_added", FieldType::kBool}});
-    out.begin(101, since_ns);
-    out.string(path);
-    out.string("ab");
-    for (const std::uint64_t value : {begin, begin + 1'000, begin, epoch, since_ns, before_ns}) {
-      out.varint(value);
-    }
-    out.boolean(false);
-  }
-  // What a second of sampling came to.
-  void books(std::uint64_t at_ns, std::uint32_t hz, std::uint64_t cpu_ns, std::uint64_t periods,
-             std::uint64_t lost) {
-    format::Encoder& out = builder.encoder();
-    out.schema(102, "CpuProfileEvent", true,
-               {{"cpu_ns", FieldType::kVarint},
-                {"asked_hz", FieldType::kU32},
-                {"periods", FieldType::kVarint},
-                {"lost", FieldType::kVarint}});
-    out.begin(102, at_ns);
-    out.varint(cpu_ns);
-    out.u32(hz);
-    out.varint(periods);
-    out.varint(lost);
-  }
-
-  TraceBuilder builder;
-};
+using Samples = testing::CpuTrace;
 
 std::string folded(const Trace& trace, const SampleFilter& filter = {}, FrameNamer* namer = nullptr,
                    bool is_inverted = false) {
@@ -329,31 +247,6 @@ TEST(CpuFlame, KeepsTheModulesOfTwoProcessesApart) {
   }
   Namer namer;
   EXPECT_EQ(folded(samples.builder.load(), {}, &namer), "/aaaa-1@16 1\n/bbbb-2@16 1\n");
-}
-
-TEST(CpuFlame, FindsTheMomentsOfANode) {
-  for (const bool is_inverted : {false, true}) {
-    Samples samples;
-    samples.add({.at_ns = 30, .frames = {0x3, 0x2}, .weight = 2});
-    samples.add({.at_ns = 10, .frames = {0x3, 0x2}});
-    samples.add({.at_ns = 20, .frames = {0x4, 0x2}});
-    samples.add({.at_ns = 25, .frames = {0x3}, .task = 5});
-    const Trace trace = samples.builder.load();
-    const CpuFlame flame = cpu_flame(trace, {}, nullptr, is_inverted);
-    const auto rows = flame_rows(flame.tree, 100);
-    for (std::uint32_t row = 0; row < rows.size(); ++row) {
-      const auto moments = cpu_flame_moments(trace, {}, nullptr, is_inverted, 100, row, 100);
-      ASSERT_TRUE(moments.has_value());
-      EXPECT_EQ(moments->weight, flame.tree.nodes()[rows[row].node].total) << row;
-      EXPECT_EQ(moments->samples.size(), moments->total);
-    }
-    const auto all = cpu_flame_moments(trace, {}, nullptr, is_inverted, 100, 0, 2);
-    ASSERT_EQ(all->samples.size(), 2U) << "evenly thinned";
-    EXPECT_EQ(all->total, 4U);
-    EXPECT_EQ(trace.samples[all->samples[0]].at_ns, 10U);
-    EXPECT_EQ(trace.samples[all->samples[1]].at_ns, 25U);
-    EXPECT_FALSE(cpu_flame_moments(trace, {}, nullptr, is_inverted, 100, 99, 2).has_value());
-  }
 }
 
 TEST(CpuFlame, ShowsStacksWithoutTheirOuterFramesAsSuch) {

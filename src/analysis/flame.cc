@@ -17,6 +17,7 @@ namespace dial9::analysis {
 namespace {
 
 constexpr std::size_t kFirstSlots = 1024;
+constexpr std::string_view kCutMark = "…#";  // and a hash of the whole
 
 std::uint64_t mix(std::uint64_t hash) {
   hash *= 0xff51afd7ed558ccdU;
@@ -53,14 +54,16 @@ std::string percent_of(std::uint64_t part, std::uint64_t total) {
   return total == 0 ? "-" : human_share(static_cast<double>(part) / static_cast<double>(total));
 }
 
-FlameTree::FlameTree(FlameUnit unit, bool is_inverted, FlameLimits limits)
+FlameTree::FlameTree(FlameUnit unit, bool is_inverted, FlameLimits limits, FlameOrder order)
     : unit_(unit),
       is_inverted_(is_inverted),
+      order_(order),
       limits_(limits),
       frames_(1),  // frame 0 is the root's
       nodes_(1),
       node_table_(kFirstSlots),
-      frame_table_(kFirstSlots) {
+      frame_table_(kFirstSlots),
+      starts_(order == FlameOrder::kTime ? 1 : 0) {
   limits_.max_frames += 4;  // the ones below
   limits_.max_frames = std::max(limits_.max_frames, std::uint32_t{4});
   limits_.max_nodes = std::max(limits_.max_nodes, std::uint32_t{1});
@@ -69,13 +72,21 @@ FlameTree::FlameTree(FlameUnit unit, bool is_inverted, FlameLimits limits)
   other_ = frame(kLeftOutName);
 }
 
+// One that was cut by a tree with the same limits stays as it is.
+bool FlameTree::is_short(std::string_view text) const {
+  constexpr std::size_t kTailBytes = kCutMark.size() + 16;
+  return text.size() <= limits_.max_name_bytes ||
+         (text.size() <= limits_.max_name_bytes + kTailBytes && text.size() > kTailBytes &&
+          text.substr(text.size() - kTailBytes).starts_with(kCutMark));
+}
+
 // Two long names that begin alike stay two.
 NameId FlameTree::bounded(std::string_view text) {
-  if (text.size() <= limits_.max_name_bytes) {
+  if (is_short(text)) {
     return names_.intern(text);
   }
   std::array<char, 32> tail{};
-  std::snprintf(tail.data(), tail.size(), "…#%016llx",
+  std::snprintf(tail.data(), tail.size(), "%s%016llx", kCutMark.data(),
                 static_cast<unsigned long long>(hash_text(text)));
   std::size_t kept = limits_.max_name_bytes;
   while (kept != 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) {
@@ -88,9 +99,9 @@ std::uint64_t FlameTree::hash_of(const Frame& frame) {
   return hash_pair(frame.name, frame.module) ^ mix(hash_pair(frame.file, frame.line));
 }
 
-// As it is, so not of one that was cut.
+// As it is, so not of one that is to be cut.
 bool FlameTree::has_name(std::string_view text) const {
-  return text.empty() || (text.size() <= limits_.max_name_bytes && names_.find(text) != kNoName);
+  return text.empty() || (is_short(text) && names_.find(text) != kNoName);
 }
 
 FrameId FlameTree::frame(std::string_view name, std::string_view module, std::string_view file,
@@ -156,10 +167,29 @@ std::uint32_t FlameTree::child(std::uint32_t parent, FrameId frame) {
   return number;
 }
 
-void FlameTree::count_functions(std::span<const FrameId> stack, std::uint64_t weight) {
+// The stack before had it in the same place, below the same frames: it goes on.
+std::uint32_t FlameTree::next_in_time(std::uint32_t parent, FrameId frame) {
+  const std::size_t depth = path_.size();
+  if (depth < newest_.size() && nodes_[newest_[depth]].frame == frame &&
+      nodes_[newest_[depth]].parent == parent) {
+    path_.push_back(newest_[depth]);
+    return newest_[depth];
+  }
+  if (nodes_.size() >= limits_.max_nodes || depth >= limits_.max_depth) {
+    return 0;
+  }
+  const auto number = static_cast<std::uint32_t>(nodes_.size());
+  nodes_.push_back({.frame = frame, .parent = parent, .depth = nodes_[parent].depth + 1});
+  path_.push_back(number);
+  return number;
+}
+
+// `leaf`: its position in the stack.
+void FlameTree::count_functions(std::span<const FrameId> stack, std::size_t leaf,
+                                std::uint64_t weight) {
   ++stacks_;
-  Frame& leaf = frames_[(is_inverted_ ? stack.front() : stack.back()) & ~kInlinedFrame];
-  leaf.self = sum_of(leaf.self, weight);
+  Frame& inner = frames_[stack[leaf] & ~kInlinedFrame];
+  inner.self = sum_of(inner.self, weight);
   for (const FrameId id : stack) {
     Frame& frame = frames_[id & ~kInlinedFrame];
     if (frame.last_stack != stacks_) {
@@ -174,7 +204,7 @@ void FlameTree::count_functions(std::span<const FrameId> stack, std::uint64_t we
 }
 
 // Into scratch_, from the tree's root on.
-void FlameTree::arrange(std::span<const FrameId> leaf_first, bool is_truncated) {
+void FlameTree::arrange(std::span<const FrameId> leaf_first, bool is_truncated, FrameId group) {
   scratch_.assign(leaf_first.begin(), leaf_first.end());
   if (scratch_.empty()) {
     scratch_.push_back(no_stack_);
@@ -185,43 +215,51 @@ void FlameTree::arrange(std::span<const FrameId> leaf_first, bool is_truncated) 
   if (!is_inverted_) {
     std::reverse(scratch_.begin(), scratch_.end());
   }
-}
-
-std::uint32_t FlameTree::find(std::span<const FrameId> leaf_first, bool is_truncated) {
-  arrange(leaf_first, is_truncated);
-  std::uint32_t node = 0;
-  for (const FrameId frame : scratch_) {
-    const std::uint32_t next = node_table_[slot_of_child(node, frame & ~kInlinedFrame)];
-    if (next == 0) {
-      break;
-    }
-    node = next;
+  if (group != kNoGroup) {
+    scratch_.insert(scratch_.begin(), group);
   }
-  return node;
 }
 
-void FlameTree::add(std::span<const FrameId> leaf_first, std::uint64_t weight, std::uint64_t count,
-                    bool is_truncated) {
+std::uint32_t FlameTree::add(std::span<const FrameId> leaf_first, std::uint64_t weight,
+                             std::uint64_t count, bool is_truncated, FrameId group) {
+  weight = std::min(weight, kMostCount - total());
+  arrange(leaf_first, is_truncated, group);
+  truncated_ += is_truncated ? weight : 0;
+  const std::size_t first = group == kNoGroup ? 0 : 1;
+  count_functions(scratch_, is_inverted_ ? first : scratch_.size() - 1, weight);
+  return add_path(scratch_, weight, count);
+}
+
+std::uint32_t FlameTree::add_path(std::span<const FrameId> path, std::uint64_t weight,
+                                  std::uint64_t count) {
+  const bool is_in_time = order_ == FlameOrder::kTime;
   // The sum is what percents are of: beyond its largest value nothing more is taken.
   weight = std::min(weight, kMostCount - total());
   count_ = sum_of(count_, count);
-  arrange(leaf_first, is_truncated);
-  truncated_ += is_truncated ? weight : 0;
-  count_functions(scratch_, weight);
+  const std::uint64_t start = total();
   std::uint32_t node = 0;
+  bool is_whole = true;
   nodes_[0].total += weight;
-  for (const FrameId frame : scratch_) {
-    const std::uint32_t next = child(node, frame & ~kInlinedFrame);
+  path_.clear();
+  for (const FrameId id : path) {
+    const FrameId frame = id & ~kInlinedFrame;
+    const std::uint32_t next = is_in_time ? next_in_time(node, frame) : child(node, frame);
     if (next == 0) {
       nodes_[node].cut += weight;
       left_out_ += weight;
-      return;
+      is_whole = false;
+      break;
     }
     node = next;
     nodes_[node].total += weight;
-    nodes_[node].inlined += (frame & kInlinedFrame) != 0 ? weight : 0;
+    nodes_[node].inlined += (id & kInlinedFrame) != 0 ? weight : 0;
   }
-  nodes_[node].self += weight;
+  nodes_[node].self += is_whole ? weight : 0;
+  if (is_in_time) {
+    starts_.resize(nodes_.size(), start);
+    newest_.swap(path_);
+  }
+  return node;
 }
 
 std::vector<FlameFunction> FlameTree::functions() const {
@@ -249,7 +287,8 @@ std::vector<FlameFunction> FlameTree::functions() const {
 
 std::vector<FlameRow> flame_rows(const FlameTree& tree, std::uint32_t max_rows) {
   const std::vector<FlameNode>& nodes = tree.nodes();
-  // Children of each node, heaviest first.
+  const bool is_in_time = tree.order() == FlameOrder::kTime;
+  // Children of each node, in the tree's order.
   std::vector<std::uint32_t> order(nodes.size() - 1);
   for (std::uint32_t i = 0; i < order.size(); ++i) {
     order[i] = i + 1;
@@ -257,6 +296,9 @@ std::vector<FlameRow> flame_rows(const FlameTree& tree, std::uint32_t max_rows) 
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     if (nodes[a].parent != nodes[b].parent) {
       return nodes[a].parent < nodes[b].parent;
+    }
+    if (is_in_time) {
+      return a < b;
     }
     if (nodes[a].total != nodes[b].total) {
       return nodes[a].total > nodes[b].total;
@@ -298,7 +340,7 @@ std::vector<FlameRow> flame_rows(const FlameTree& tree, std::uint32_t max_rows) 
     for (std::uint32_t i = first_child[row.node]; i < first_child[row.node + 1]; ++i) {
       const std::uint32_t node = order[i];
       if (is_kept[node]) {
-        open.push_back({node, number, start, 0});
+        open.push_back({node, number, is_in_time ? tree.start(node) : start, 0});
         start += nodes[node].total;
       } else {
         rows.back().left_out += nodes[node].total;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,12 @@ inline constexpr FrameId kInlinedFrame = FrameId{1} << 31;
 
 // What a weight is.
 enum class FlameUnit : std::uint8_t { kNs, kBytes, kCount };
+
+// Where children stand, and what makes two stacks one.
+enum class FlameOrder : std::uint8_t {
+  kHeavy,  // equal paths are one, heavier children stand before lighter ones
+  kTime,   // in the order in which stacks are added; only neighbours with equal paths are one
+};
 
 // The one definition of a percent: `part` of all that the tree was given, "12.5 %". Of nothing:
 // "-".
@@ -39,6 +46,9 @@ inline constexpr std::string_view kTruncatedName = "[outer frames missing]";
 inline constexpr std::string_view kLeftOutName = "[left out]";
 // The module of the kernel's functions.
 inline constexpr std::string_view kKernelModule = "kernel";
+
+// In place of a group's frame: the stack is in none.
+inline constexpr FrameId kNoGroup = 0;
 
 struct FlameNode {
   std::uint64_t total = 0;    // of the stacks that pass here
@@ -62,7 +72,8 @@ struct FlameFunction {
 class FlameTree {
  public:
   // `is_inverted`: from the leaf outwards, so who called it, instead of from the root inwards.
-  explicit FlameTree(FlameUnit unit, bool is_inverted = false, FlameLimits limits = {});
+  explicit FlameTree(FlameUnit unit, bool is_inverted = false, FlameLimits limits = {},
+                     FlameOrder order = FlameOrder::kHeavy);
 
   // The frame of a function by its name, its module ("" if that isn't known) and its place (line 0:
   // not known). Two functions of one name in two modules, or at two places, are two. A text that is
@@ -72,19 +83,24 @@ class FlameTree {
 
   // One stack, leaf first, that `count` samples (or allocations, or waits) had, together with this
   // weight. Ids may bear kInlinedFrame. Empty: kNoStackName. `is_truncated`: its outermost frames
-  // are missing.
-  void add(std::span<const FrameId> leaf_first, std::uint64_t weight, std::uint64_t count = 1,
-           bool is_truncated = false);
+  // are missing. `group`: a frame next to the root, whichever way the tree stands, that is no part
+  // of the stack. The deepest node that the stack has: the same one after the same calls of another
+  // tree.
+  std::uint32_t add(std::span<const FrameId> leaf_first, std::uint64_t weight,
+                    std::uint64_t count = 1, bool is_truncated = false, FrameId group = kNoGroup);
+  // The same from the tree's root on; nothing is arranged, functions aren't counted.
+  std::uint32_t add_path(std::span<const FrameId> path, std::uint64_t weight, std::uint64_t count);
 
   FlameUnit unit() const { return unit_; }
   bool is_inverted() const { return is_inverted_; }
+  FlameOrder order() const { return order_; }
   std::uint64_t total() const { return nodes_.front().total; }
   std::uint64_t count() const { return count_; }
   std::uint64_t truncated() const { return truncated_; }  // weight
   std::uint64_t left_out() const { return left_out_; }    // weight of stacks that were cut
   const std::vector<FlameNode>& nodes() const { return nodes_; }
-  // The deepest node that a stack which was added has; 0: none but the root.
-  std::uint32_t find(std::span<const FrameId> leaf_first, bool is_truncated = false);
+  // Of a tree in the order of time: the weight that was added before the node.
+  std::uint64_t start(std::uint32_t node) const { return starts_[node]; }
   // By self, then total, then name; those without any weight left out.
   std::vector<FlameFunction> functions() const;
   // Of a frame, with or without kInlinedFrame.
@@ -112,15 +128,18 @@ class FlameTree {
   const Frame& at(FrameId frame) const { return frames_[frame & ~kInlinedFrame]; }
   static std::uint64_t hash_of(const Frame& frame);
   bool has_name(std::string_view text) const;
+  bool is_short(std::string_view text) const;
   NameId bounded(std::string_view text);
   std::uint32_t child(std::uint32_t parent, FrameId frame);
+  std::uint32_t next_in_time(std::uint32_t parent, FrameId frame);
   std::size_t slot_of_child(std::uint32_t parent, FrameId frame) const;
-  void arrange(std::span<const FrameId> leaf_first, bool is_truncated);
+  void arrange(std::span<const FrameId> leaf_first, bool is_truncated, FrameId group);
   void rehash();
-  void count_functions(std::span<const FrameId> stack, std::uint64_t weight);
+  void count_functions(std::span<const FrameId> stack, std::size_t leaf, std::uint64_t weight);
 
   FlameUnit unit_;
   bool is_inverted_;
+  FlameOrder order_;
   FlameLimits limits_;
   Names names_;
   std::vector<Frame> frames_;
@@ -128,6 +147,9 @@ class FlameTree {
   std::vector<std::uint32_t> node_table_;   // open addressing by (parent, frame); 0: free
   std::vector<std::uint32_t> frame_table_;  // by name, module and place; 0: free
   std::vector<FrameId> scratch_;
+  std::vector<std::uint64_t> starts_;  // of kTime: of each node
+  std::vector<std::uint32_t> newest_;  // of kTime: the nodes of the stack before
+  std::vector<std::uint32_t> path_;    // of kTime: those of this one
   std::uint64_t stacks_ = 0;
   std::uint64_t count_ = 0;
   std::uint64_t truncated_ = 0;
@@ -159,6 +181,9 @@ struct FlameHeading {
   std::string noun = "sample";          // what is counted
   bool by_line = false;                 // frames are lines, and shown with them
   std::vector<std::string> notes = {};  // what a reader should know, a line each
+  bool is_uncertain = false;            // a note says what the weights lack, or have too much
+  // Of a tree that is a part of one: the weight of all, which the JSON's percents are of.
+  std::optional<std::uint64_t> whole = {};
 };
 
 // A table of functions, self and total with percents. `limit`: functions; `by_total`: sorted by it.
@@ -169,8 +194,10 @@ std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::
 std::string flame_folded(const FlameTree& tree, bool by_line = false);
 // Whole file. The heaviest 20,000 nodes; those thinner than a third of a pixel are left out.
 std::string flame_svg(const FlameTree& tree, const FlameHeading& heading);
-// Functions and the heaviest `max_nodes` nodes. Format: docs/spec/flame.md.
+// Functions and the heaviest `max_nodes` nodes. `more`: members of the object, each with a comma
+// before it. Format: docs/spec/flame.md.
 std::string flame_json(const FlameTree& tree, const FlameHeading& heading,
-                       std::uint32_t max_nodes = 100'000, std::uint32_t max_functions = 100'000);
+                       std::uint32_t max_nodes = 100'000, std::uint32_t max_functions = 100'000,
+                       std::string_view more = {});
 
 }  // namespace dial9::analysis

@@ -38,14 +38,11 @@ std::pair<double, double> weight_of(const HeapGroup& group, HeapOrder order) {
 
 }  // namespace
 
-HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder order, bool counts,
-                     FrameNamer* namer, bool is_inverted, FrameBy by) {
-  HeapFlame flame{FlameTree(counts ? FlameUnit::kCount : FlameUnit::kBytes, is_inverted),
-                  {.title = title_of(order),
-                   .noun = "allocation",
-                   .by_line = by == FrameBy::kLine,
-                   .notes = report.notes}};
-  StackNames names(trace, namer, flame.tree, by);
+FlameHeading take_heap_stacks(const HeapReport& report, HeapOrder order, bool counts,
+                              const UseStack& use) {
+  FlameHeading heading{.title = title_of(order), .noun = "allocation", .notes = report.notes};
+  heading.is_uncertain =
+      report.has_lost_samples || (order != HeapOrder::kAllocated && report.is_live_uncertain);
   double shrunk = 0;
   for (const HeapGroup& group : report.groups) {
     const auto [bytes, count] = weight_of(group, order);
@@ -56,15 +53,30 @@ HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder ord
     if (weight <= 0) {
       continue;
     }
-    flame.tree.add(names.frames(stack_of(group), group.first_ns, Leaf::kReturn),
-                   count_of(weight + 0.5), count_of(std::max(count, 0.0) + 0.5));
+    use({.of = StackOf::kAllocation,
+         .leaf = Leaf::kReturn,
+         .stack = stack_of(group),
+         .at_ns = group.first_ns,
+         .weight = count_of(weight + 0.5),
+         .count = count_of(std::max(count, 0.0) + 0.5)});
   }
   if (shrunk > 0) {
     const std::uint64_t whole = count_of(shrunk + 0.5);
-    flame.heading.notes.push_back(
+    heading.notes.push_back(
         "sites that shrank aren't shown: " + (counts ? human_count(whole) : human_bytes(whole)) +
         " less than before");
   }
+  return heading;
+}
+
+HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder order, bool counts,
+                     FrameNamer* namer, bool is_inverted, FrameBy by) {
+  HeapFlame flame{FlameTree(counts ? FlameUnit::kCount : FlameUnit::kBytes, is_inverted), {}};
+  StackNames names(trace, namer, flame.tree, by);
+  flame.heading = take_heap_stacks(report, order, counts, [&](const TakenStack& taken) {
+    flame.tree.add(names.frames(taken.stack, taken.at_ns, taken.leaf), taken.weight, taken.count);
+  });
+  flame.heading.by_line = by == FrameBy::kLine;
   return flame;
 }
 

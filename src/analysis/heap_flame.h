@@ -9,7 +9,7 @@
 
 #include "analysis/flame.h"
 #include "analysis/heap_report.h"
-#include "analysis/stack_names.h"
+#include "analysis/taken_stack.h"
 
 namespace dial9::analysis {
 
@@ -22,6 +22,11 @@ struct HeapFlame {
 // `report` is by site. `namer` may be null.
 HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder order, bool counts,
                      FrameNamer* namer, bool is_inverted = false, FrameBy by = FrameBy::kFunction);
+
+// Hands each stack of the report on that has weight; what goes above their tree. `report` is by
+// site.
+FlameHeading take_heap_stacks(const HeapReport& report, HeapOrder order, bool counts,
+                              const UseStack& use);
 
 // "leaf < caller < its caller" of each group's stack, three frames of it.
 std::vector<std::string> heap_site_names(const Trace& trace, const HeapReport& report,

@@ -28,7 +28,7 @@ std::uint64_t key_of(HeapBy by, const HeapSample& sample) {
   return sample.tid;
 }
 
-void add(HeapGroup& group, const HeapFilter& filter, std::uint64_t end_ns,
+void add(HeapGroup& group, const SampleFilter& filter, std::uint64_t end_ns,
          const HeapSample& sample) {
   const double weight = heap_weight(sample.size, sample.rate_bytes);
   const bool is_in_range = sample.at_ns >= filter.from_ns && sample.at_ns < filter.to_ns;
@@ -66,15 +66,15 @@ void add_notes(const Trace& trace, HeapReport& report) {
   HeapWindow sums;
   const HeapWindow* last = nullptr;
   for (const HeapWindow& window : trace.heap_windows) {
-    if (window.at_ns < report.filter.from_ns) {
-      continue;
-    }
     // A stretch that began before the range's end; its frees may be of anything in it.
     if (window.at_ns - std::min(window.at_ns, window.elapsed_ns) >= report.filter.to_ns) {
       break;
     }
+    sums.lost_frees = sum_of(sums.lost_frees, window.lost_frees);  // also of what was there before
+    if (window.at_ns < report.filter.from_ns) {
+      continue;
+    }
     sums.lost_samples = sum_of(sums.lost_samples, window.lost_samples);
-    sums.lost_frees = sum_of(sums.lost_frees, window.lost_frees);
     last = window.is_own ? &window : last;
   }
   std::vector<std::string>& notes = report.notes;
@@ -92,14 +92,21 @@ void add_notes(const Trace& trace, HeapReport& report) {
                     " tracked (the live set was full): live figures are too low");
   }
   if (const std::uint64_t known = report.total.live.samples;
-      last != nullptr && report.filter.to_ns == ~std::uint64_t{0} && !report.filter.task &&
-      !report.filter.span && !report.filter.thread && report.filter.label.empty() &&
+      last != nullptr && SampleFilter{.from_ns = report.filter.from_ns} == report.filter &&
       last->live_samples > known) {
     notes.push_back(counted(last->live_samples - known, "live sample", "isn't", "aren't") +
                     " in this trace (older, or lost): live figures are too low");
   }
+  report.has_lost_samples = sums.lost_samples != 0;
   report.is_live_uncertain =
-      report.is_live_known && notes.size() > (sums.lost_samples != 0 ? 1U : 0U);
+      report.is_live_known && notes.size() > (report.has_lost_samples ? 1U : 0U);
+  if (report.unknown != 0) {
+    notes.push_back(counted(report.unknown, "sample", "doesn't", "don't") +
+                    " say whose they are, and are left out");
+  }
+  if (report.filter.worker) {
+    notes.emplace_back("heap samples don't tell the worker: none is taken by it");
+  }
   if (std::any_of(report.groups.begin(), report.groups.end(),
                   [](const HeapGroup& group) { return group.allocated.samples != 0; }) &&
       trace.heap.size() != 0 && trace.heap[0].rate_bytes == 0) {
@@ -159,32 +166,28 @@ bool is_live_at(const HeapSample& sample, std::uint64_t at_ns) {
          (sample.freed_ns == kNotFreed || sample.freed_ns > at_ns);
 }
 
-bool takes(const HeapFilter& filter, const Trace& trace, const HeapSample& sample) {
-  if ((filter.thread && sample.tid != *filter.thread) ||
-      (filter.task && sample.task_id != *filter.task) ||
-      (filter.span && sample.span_id != *filter.span)) {
-    return false;
-  }
-  if (filter.label.empty()) {
-    return true;
-  }
-  if (sample.label_name == kNoName) {
-    return false;
-  }
-  const std::string name(trace.names.text(sample.label_name));
-  return filter.label == name ||
-         filter.label == name + "=" + std::string(trace.names.text(sample.label_value));
+SampleContext context_of(const HeapSample& sample) {
+  static_assert(kNoHeapId == kUnknownId);
+  return {.at_ns = sample.at_ns,
+          .task_id = sample.task_id,
+          .span_id = sample.span_id,
+          .tid = sample.tid,
+          .label_name = sample.label_name,
+          .label_value = sample.label_value};
 }
 
-HeapReport heap_report(const Trace& trace, const HeapFilter& filter, HeapBy by) {
+HeapReport heap_report(const Trace& trace, const SampleFilter& filter, HeapBy by) {
   HeapReport report;
   report.by = by;
   report.filter = filter;
   report.is_live_known = trace.tracks_live_heap;
+  const SampleJudge judge(trace, filter);
   std::unordered_map<std::uint64_t, std::size_t> group_of;
   for (std::size_t i = 0; i < trace.heap.size(); ++i) {
     const HeapSample& sample = trace.heap[i];
-    if (!takes(filter, trace, sample)) {
+    const Verdict verdict = judge.judge_all_but_time(context_of(sample));
+    report.unknown += verdict == Verdict::kUnknown ? 1 : 0;
+    if (verdict != Verdict::kTakes) {
       continue;
     }
     const auto [at, is_new] = group_of.try_emplace(key_of(by, sample), report.groups.size());

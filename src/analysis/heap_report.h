@@ -10,20 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "analysis/sample_filter.h"
 #include "analysis/trace.h"
 
 namespace dial9::analysis {
-
-// What is set has to be so.
-struct HeapFilter {
-  std::uint64_t from_ns =
-      0;  // as recorded; allocated is what was in [from, to), live what is at to
-  std::uint64_t to_ns = ~std::uint64_t{0};
-  std::optional<std::uint32_t> thread = {};
-  std::optional<std::uint64_t> task = {};
-  std::optional<std::uint64_t> span = {};
-  std::string label = {};  // "name=value", or a name alone
-};
 
 enum class HeapBy : std::uint8_t { kSite, kTask, kSpan, kLabel, kThread };
 
@@ -59,17 +49,21 @@ struct HeapGroup {
 
 struct HeapReport {
   HeapBy by = HeapBy::kSite;
-  HeapFilter filter;
+  SampleFilter filter;
   HeapGroup total;
   std::vector<HeapGroup> groups;  // by allocated bytes
   std::vector<std::string> notes;
+  std::uint64_t unknown = 0;       // samples that don't say whose they are, left out
   bool is_live_known = false;      // frees are recorded
   bool is_live_uncertain = false;  // some weren't
+  bool has_lost_samples = false;   // allocated is too low, too
 };
-HeapReport heap_report(const Trace& trace, const HeapFilter& filter, HeapBy by);
+// Allocated is what was within the filter's range, live what is at its end. Heap samples tell no
+// worker and no name of a thread: a filter by these takes none.
+HeapReport heap_report(const Trace& trace, const SampleFilter& filter, HeapBy by);
 
-// Does the filter take it, its times aside?
-bool takes(const HeapFilter& filter, const Trace& trace, const HeapSample& sample);
+// For SampleJudge::judge_all_but_time().
+SampleContext context_of(const HeapSample& sample);
 bool is_live_at(const HeapSample& sample, std::uint64_t at_ns);
 
 enum class HeapOrder : std::uint8_t { kAllocated, kLive, kGrowth };

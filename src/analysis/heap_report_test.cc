@@ -86,9 +86,9 @@ TEST(HeapReport, GroupsSumToTheTotalBySiteTaskSpanLabelAndThread) {
     for (const HeapGroup& group : report.groups) sum += group.allocated.bytes;
     EXPECT_NEAR(sum, bytes, 1e-6);
   }
-  HeapFilter filter;
+  SampleFilter filter;
   filter.label = "tenant=red";
-  filter.thread = 1;
+  filter.thread = "1";
   EXPECT_EQ(heap_report(trace, filter, HeapBy::kSite).total.allocated.samples, 5U);
   filter = {};
   filter.task = 3;
@@ -114,7 +114,7 @@ TEST(HeapReport, AllocatedIsWithinTheRangeAndLiveIsAtItsEnd) {
   made.free(35 * kMs, 2, 20 * kMs);
   made.free(50 * kMs, 3, 30 * kMs);
   const Trace trace = made.load();
-  HeapFilter filter;
+  SampleFilter filter;
   filter.from_ns = 15 * kMs;
   filter.to_ns = 36 * kMs;
   const HeapReport report = heap_report(trace, filter, HeapBy::kSite);
@@ -141,7 +141,7 @@ TEST(HeapReport, AGrowingSiteWhoseOldOnesStayIsALeakCandidateAndNoOtherIs) {
     made.alloc({.at_ns = 299 * kMs + i, .addr = ++addr, .frames = {0xB125}});
   }
   const Trace trace = made.load();
-  HeapFilter filter;
+  SampleFilter filter;
   filter.from_ns = 100 * kMs;
   filter.to_ns = 300 * kMs;
   for (const HeapGroup& group : heap_report(trace, filter, HeapBy::kSite).groups) {
@@ -155,7 +155,7 @@ TEST(HeapReport, GrowthWithinItsErrorIsNoLeak) {
   made.alloc({.at_ns = 100 * kMs, .size = 10, .addr = 1, .rate = 1 << 20});
   made.free(900 * kMs, 99, 1);
   const Trace trace = made.load();
-  HeapFilter filter;
+  SampleFilter filter;
   filter.from_ns = 50 * kMs;
   filter.to_ns = 800 * kMs;
   const HeapReport report = heap_report(trace, filter, HeapBy::kSite);

@@ -8,6 +8,7 @@
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "analysis/counts.h"
 #include "analysis/custom_rows.h"
@@ -122,11 +123,26 @@ struct Counts {
   std::uint64_t preempted = 0;  // waits for a CPU
 };
 
-void add_waits(const Trace& trace, const OffCpuReportOptions& options, FrameNamer* namer,
+TakenStack taken_of(const OffCpuWait& wait, std::size_t index, std::uint64_t weight_ns,
+                    std::uint64_t waits) {
+  return {.of = StackOf::kWait,
+          .leaf = Leaf::kReturn,
+          .is_truncated = wait.is_truncated,
+          .stack = wait.stack,
+          .index = static_cast<std::uint32_t>(index),
+          .tid = wait.tid,
+          .thread_name = wait.thread_name,
+          .at_ns = wait.at_ns,
+          .length_ns = wait.proven_ns,
+          .weight = weight_ns,
+          .count = waits};
+}
+
+void add_waits(const Trace& trace, const OffCpuReportOptions& options, const UseStack& use,
                Counts& counts, OffCpuReport& report) {
   const SampleJudge judge(trace, options.filter);
   const GroupNames group_names(trace, options.by);
-  StackNames names(trace, namer, report.tree, options.frames);
+  const NameId cause = trace.names.find(options.cause);
   WaitCounter counter;
   std::map<std::string, OffCpuGroup> groups;
   for (std::size_t i = 0; i < trace.off_cpu.size(); ++i) {
@@ -134,8 +150,10 @@ void add_waits(const Trace& trace, const OffCpuReportOptions& options, FrameName
     const std::uint64_t proven_ns = proven_within(wait, options.filter);
     const std::uint64_t estimated_ns = estimated_within(wait, options.filter);
     const std::uint64_t weight_ns = sum_of(proven_ns, estimated_ns);
-    const Verdict verdict =
-        weight_ns == 0 ? Verdict::kLeaves : judge.judge_all_but_time(context_of(wait));
+    const bool is_asked_for = options.cause.empty() || (cause != kNoName && wait.cause == cause);
+    const Verdict verdict = weight_ns == 0 || !is_asked_for
+                                ? Verdict::kLeaves
+                                : judge.judge_all_but_time(context_of(wait));
     counts.unknown += verdict == Verdict::kUnknown ? 1 : 0;
     bool is_taken = verdict == Verdict::kTakes;
     if (is_taken && wait.is_preempted) {
@@ -150,8 +168,7 @@ void add_waits(const Trace& trace, const OffCpuReportOptions& options, FrameName
     if (!is_taken) {
       continue;
     }
-    report.tree.add(names.frames(wait.stack, wait.at_ns, Leaf::kReturn), weight_ns, waits,
-                    wait.is_truncated);
+    use(taken_of(wait, i, weight_ns, waits));
     OffCpuGroup& group = groups[group_names.of(wait)];
     group.waits += waits;
     group.proven_ns = sum_of(group.proven_ns, proven_ns);
@@ -204,8 +221,8 @@ void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& r
       [](const OffCpuThread& a, const OffCpuThread& b) { return a.blocked_ns > b.blocked_ns; });
 }
 
-void add_recorder_notes(const Trace& trace, const SampleFilter& filter,
-                        std::vector<std::string>& notes) {
+void add_recorder_notes(const Trace& trace, const SampleFilter& filter, FlameHeading& heading) {
+  std::vector<std::string>& notes = heading.notes;
   std::uint64_t lost = 0;
   std::uint64_t unreadable = 0;
   for_each_custom(trace, "OffCpuProfileEvent", [&](std::uint64_t at_ns, const auto& cell) {
@@ -214,6 +231,7 @@ void add_recorder_notes(const Trace& trace, const SampleFilter& filter,
       unreadable = sum_of(unreadable, cell("unreadable"));
     }
   });
+  heading.is_uncertain = lost != 0;
   if (lost != 0) {
     notes.push_back(counted(lost, "stack", "was", "were") +
                     " lost: there was no room for them; their waits have none");
@@ -238,7 +256,7 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
     notes.emplace_back(
         "no off-CPU samples in this trace: record with add_off_cpu_samples() or "
         "DIAL9_SCHEDULE_PROFILE_ENABLED");
-  } else if (report.tree.total() == 0) {
+  } else if (sum_of(report.proven_ns, report.estimated_ns) == 0) {
     notes.emplace_back(options.filter.empty() ? "no wait was seen"
                                               : "no wait is taken by the filter");
   } else {
@@ -253,9 +271,6 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
     notes.push_back(human_duration(report.unseen_ns) +
                     " of blocked time is in waits that nobody saw: it has no reason and no stack");
   }
-  if (!report.has_threads) {
-    notes.emplace_back("times of threads are of whole threads: none by task, span or label");
-  }
   if (counts.unknown != 0) {
     notes.push_back(counted(counts.unknown, "wait", "doesn't", "don't") +
                     " say whose they are, and are left out");
@@ -264,21 +279,37 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
     notes.push_back(counted(counts.preempted, "wait") +
                     " for a CPU left out: they are runnable, not blocked");
   }
-  add_recorder_notes(trace, options.filter, notes);
+  add_recorder_notes(trace, options.filter, report.heading);
 }
 
 }  // namespace
 
-OffCpuReport off_cpu_report(const Trace& trace, const OffCpuReportOptions& options,
-                            FrameNamer* namer) {
+OffCpuReport take_off_cpu_stacks(const Trace& trace, const OffCpuReportOptions& options,
+                                 const UseStack& use) {
   OffCpuReport report(options.is_inverted);
   report.heading = {.title = "Off-CPU time (blocked)",
                     .noun = "wait",
                     .by_line = options.frames == FrameBy::kLine};
   Counts counts;
-  add_waits(trace, options, namer, counts, report);
+  add_waits(trace, options, use, counts, report);
   add_threads(trace, options.filter, report);
   add_notes(trace, options, counts, report);
+  return report;
+}
+
+OffCpuReport off_cpu_report(const Trace& trace, const OffCpuReportOptions& options,
+                            FrameNamer* namer) {
+  FlameTree tree(FlameUnit::kNs, options.is_inverted);
+  StackNames names(trace, namer, tree, options.frames);
+  OffCpuReport report = take_off_cpu_stacks(trace, options, [&](const TakenStack& taken) {
+    tree.add(names.frames(taken.stack, taken.at_ns, taken.leaf), taken.weight, taken.count,
+             taken.is_truncated);
+  });
+  report.tree = std::move(tree);
+  if (!report.has_threads) {
+    report.heading.notes.emplace_back(
+        "times of threads are of whole threads: none by task, span or label");
+  }
   return report;
 }
 

@@ -11,7 +11,7 @@
 
 #include "analysis/flame.h"
 #include "analysis/sample_filter.h"
-#include "analysis/stack_names.h"
+#include "analysis/taken_stack.h"
 #include "analysis/trace.h"
 
 namespace dial9::analysis {
@@ -25,6 +25,7 @@ struct OffCpuReportOptions {
   bool has_parked = false;  // with workers that wait for work
   bool is_inverted = false;
   FrameBy frames = FrameBy::kFunction;
+  std::string cause = {};  // only waits for this reason; empty: for any
 };
 
 struct OffCpuGroup {
@@ -61,6 +62,10 @@ struct OffCpuReport {
 // `namer` may be null.
 OffCpuReport off_cpu_report(const Trace& trace, const OffCpuReportOptions& options,
                             FrameNamer* namer);
+
+// The same, but each wait that it takes is handed to `use` in place of the tree, which stays empty.
+OffCpuReport take_off_cpu_stacks(const Trace& trace, const OffCpuReportOptions& options,
+                                 const UseStack& use);
 
 std::string_view off_cpu_by_name(OffCpuBy by);  // "reason", ...
 

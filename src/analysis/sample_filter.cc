@@ -4,11 +4,6 @@
 
 namespace dial9::analysis {
 
-bool SampleFilter::empty() const {
-  return from_ns == 0 && to_ns == ~std::uint64_t{0} && !worker && thread.empty() && !task &&
-         !span && label.empty();
-}
-
 std::uint64_t task_of(const Trace& trace, const SampleContext& sample) {
   if (sample.task_id != kUnknownId || sample.lane == kNoIndex) {
     return sample.task_id;

@@ -22,7 +22,8 @@ struct SampleFilter {
   std::optional<std::uint64_t> task = {};  // an id
   std::optional<std::uint64_t> span = {};  // an id: in it or in a span inside it
   std::string label = {};                  // "name=value", or a name alone: has such a label
-  bool empty() const;
+  bool operator==(const SampleFilter&) const = default;
+  bool empty() const { return *this == SampleFilter{}; }
   bool has_time(std::uint64_t at_ns) const { return at_ns >= from_ns && at_ns < to_ns; }
 };
 

@@ -110,6 +110,17 @@ FileNamer::FileNamer(const FlameOptions& options)
                    .cache = {.directory = options.has_cache ? cache_folder() : ""},
                    .wants_lines = options.by_line}) {}
 
+namespace {
+
+// Folded stacks have no room for notes.
+void write_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) {
+    std::fprintf(stderr, "dial9: %s\n", analysis::to_printable(note).c_str());
+  }
+}
+
+}  // namespace
+
 void write_flame(const FlameOptions& options, bool is_json, const analysis::FlameTree& tree,
                  analysis::FlameHeading heading, const FileNamer& namer) {
   heading.notes.insert(heading.notes.end(), namer.notes().begin(), namer.notes().end());
@@ -118,12 +129,24 @@ void write_flame(const FlameOptions& options, bool is_json, const analysis::Flam
   } else if (options.format == "svg") {
     write_out(analysis::flame_svg(tree, heading));
   } else if (options.format == "folded") {
-    for (const std::string& note : heading.notes) {
-      std::fprintf(stderr, "dial9: %s\n", analysis::to_printable(note).c_str());
-    }
+    write_notes(heading.notes);
     write_out(analysis::flame_folded(tree, heading.by_line));
   } else {
     write_out(analysis::flame_text(tree, heading, options.limit, options.sort == "total"));
+  }
+}
+
+void write_diff(const FlameOptions& options, bool is_json, const analysis::FlameDiff& diff,
+                const analysis::FlameDiffHeading& heading) {
+  if (is_json || options.format == "json") {
+    write_out(analysis::flame_diff_json(diff, heading));
+  } else if (options.format == "svg") {
+    write_out(analysis::flame_diff_svg(diff, heading));
+  } else if (options.format == "folded") {
+    write_notes(analysis::flame_diff_lines(diff, heading));
+    write_out(analysis::flame_diff_folded(diff, heading.after.by_line));
+  } else {
+    write_out(analysis::flame_diff_text(diff, heading, options.limit));
   }
 }
 

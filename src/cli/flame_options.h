@@ -8,6 +8,7 @@
 
 #include "analysis/cpu_flame.h"
 #include "analysis/flame.h"
+#include "analysis/flame_diff.h"
 #include "analysis/stack_names.h"
 #include "symbolize/symbolizer.h"
 
@@ -70,5 +71,8 @@ class FileNamer final : public analysis::FrameNamer {
 // stderr. `is_json`: the format json.
 void write_flame(const FlameOptions& options, bool is_json, const analysis::FlameTree& tree,
                  analysis::FlameHeading heading, const FileNamer& namer);
+
+void write_diff(const FlameOptions& options, bool is_json, const analysis::FlameDiff& diff,
+                const analysis::FlameDiffHeading& heading);
 
 }  // namespace dial9::cli

@@ -64,16 +64,14 @@ std::uint64_t moment(const analysis::Trace& trace, const std::string& text, std:
                       : analysis::sum_of(trace.begin_ns, parse_duration(text).value_or(0));
 }
 
-analysis::HeapFilter filter_of(const Options& options, const analysis::Trace& trace) {
-  analysis::HeapFilter filter;
+analysis::SampleFilter filter_of(const Options& options, const analysis::Trace& trace) {
+  analysis::SampleFilter filter;
   const bool is_growth = !options.growth.empty();
   filter.from_ns = moment(trace, is_growth ? options.growth[0] : options.from, 0);
   filter.to_ns = moment(trace, is_growth ? options.growth[1] : options.to, ~std::uint64_t{0});
   if (!options.task.empty()) filter.task = to_id(options.task);
   if (!options.span.empty()) filter.span = to_id(options.span);
-  if (!options.thread.empty()) {
-    filter.thread = static_cast<std::uint32_t>(to_id(options.thread).value_or(0));
-  }
+  if (!options.thread.empty()) filter.thread = std::to_string(to_id(options.thread).value_or(0));
   filter.label = options.label;
   return filter;
 }
@@ -169,7 +167,7 @@ void add_heap(Arguments& arguments) {
     verb.duration("--from", options.from, "Only what was allocated from here on, as 1.5s");
     verb.duration("--to", options.to, "Up to here; live is what lives then");
     verb.text("--task", options.task, "Only of this task").check(check_id);
-    verb.text("--span", options.span, "Only in this span").check(check_id);
+    verb.text("--span", options.span, "Only in this span, or in one inside it").check(check_id);
     verb.text("--thread", options.thread, "Only of this thread: its id").check(check_id);
     verb.text("--label", options.label, "Only with this label: NAME=VALUE, or NAME");
     add_lines_option(verb, options.flame);

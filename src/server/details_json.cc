@@ -161,7 +161,7 @@ json span_json(const Run& run, std::uint32_t span) {
   if (spans.poll_count[span] != 0) facts.count("Polls", spans.poll_count[span]);
   if (spans.id[span] != 0) {
     char text[24];
-    std::snprintf(text, sizeof text, "%016" PRIx64, spans.id[span]);
+    std::snprintf(text, sizeof text, "0x%016" PRIx64, spans.id[span]);  // as the CLI takes it
     facts.text("Id", text);
   }
   const std::uint32_t parent = spans.parent[span];

@@ -1,4 +1,5 @@
-// The flame tree of a run's CPU samples, and the moments behind one of its frames.
+// A run's flame trees: time on and off the CPU, locks, heap; around one function, against another
+// range or run, and the moments behind a frame.
 // Strongest property: one namer serves all requests, one at a time; a reply has a bounded number of
 // frames, and says what it leaves out. Spec: docs/spec/http_api.md, "Flame tree".
 // SPDX-License-Identifier: Apache-2.0
@@ -30,15 +31,19 @@ class SharedNamer final : public analysis::FrameNamer {
   analysis::FrameNamer* const inner_;  // its calls are guarded by mutex_
 };
 
-// The parameters of both.
-inline constexpr std::string_view kFlameParameters =
-    "from to worker thread task span label inverted nodes";
-
+// Parameters: kFlameParameters, `inverted`, `order`.
 Response flame(const Call& call, const Run& run, SharedNamer& namer);
-// Names those frames of a sample's details that the trace itself doesn't.
-void name_frames(const Run& run, SharedNamer& namer, std::uint32_t stack, std::uint64_t at_ns,
-                 nlohmann::json& frames);
 // And `node`, `limit`.
 Response flame_moments(const Call& call, const Run& run, SharedNamer& namer);
+// Parameters: kFlameParameters, `function`, `module`.
+Response flame_butterfly(const Call& call, const Run& run, SharedNamer& namer);
+// What changed since `before`, which may be the same run. Parameters: kFlameParameters, `inverted`,
+// `before_from`, `before_to`.
+Response flame_diff(const Call& call, const Run& run, const Run& before, SharedNamer& namer);
+
+// Names those frames of a stack's details that the trace itself doesn't. `is_return`: the first is
+// where a call returns to.
+void name_frames(const Run& run, SharedNamer& namer, std::uint32_t stack, std::uint64_t at_ns,
+                 bool is_return, nlohmann::json& frames);
 
 }  // namespace dial9::server

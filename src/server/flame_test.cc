@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analysis/testing/cpu_trace.h"
 #include "format/encoder.h"
 #include "server/routes.h"
 #include "server/testing/sample_runs.h"
@@ -39,6 +40,26 @@ testing::Bytes sampled() {
   return out.take();
 }
 
+// Thread 7, span 0x1f: 3 ms in recv, in work called by main; a lock for 1 ms, in main.
+testing::Bytes waits() {
+  analysis::testing::CpuTrace made;
+  auto& builder = made.builder;
+  made.module("/bin/app", 0x1000, testing::kOriginNs);
+  made.books(testing::kOriginNs + 9'000'000, 1'000, 1'000'000, 1, 0);
+  made.add({.at_ns = testing::kOriginNs + 500'000, .frames = {0x1004, 0x1200}, .span = 0x1f});
+  builder.off_cpu({.at_ns = testing::kOriginNs + 1'000'000,
+                   .proven_ns = 3'000'000,
+                   .cause = "socket",
+                   .call = "recv",
+                   .frames = {0x1004, 0x1200},
+                   .span = 0x1f});
+  builder.off_cpu({.at_ns = testing::kOriginNs + 5'000'000,
+                   .proven_ns = 1'000'000,
+                   .cause = "lock",
+                   .frames = {0x1200}});
+  return builder.take();
+}
+
 class Namer final : public analysis::FrameNamer {
  public:
   std::vector<symbolize::Frame> frames(std::string_view path, std::string_view,
@@ -57,9 +78,14 @@ class FlameRoute : public ::testing::Test {
   FlameRoute() {
     auto source = std::make_unique<testing::MemoryRuns>();
     source->add("a", sampled());
+    source->add("b", waits());
     store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
     service_ = std::make_unique<Service>(AccessRules{}, *store_, std::span<const Asset>{}, &namer_);
-    EXPECT_EQ(ask("runs/a/open", Method::kPost).status, 200U);
+    open("a");
+    open("b");
+  }
+  void open(const std::string& run) {
+    EXPECT_EQ(ask("runs/" + run + "/open", Method::kPost).status, 200U);
     store_->wait_idle();
   }
   Response ask(const std::string& target, Method method = Method::kGet) {
@@ -110,6 +136,8 @@ TEST_F(FlameRoute, GivesTheMomentsOfAFrame) {
   const json moments = get("runs/a/flame/moments?node=2");
   EXPECT_EQ(moments["total"], 3);
   ASSERT_EQ(moments["moments"].size(), 3U);
+  EXPECT_EQ(moments["moments"][0]["of"], "sample");
+  EXPECT_EQ(moments["moments"][0]["sample"], 0);
   EXPECT_EQ(moments["moments"][0]["at_ns"], 1'000'000.0);
   EXPECT_EQ(get("runs/a/flame/moments?node=2&limit=1")["left_out"], 2);
   EXPECT_EQ(ask("runs/a/flame/moments?node=99").status, 404U);
@@ -128,6 +156,76 @@ TEST_F(FlameRoute, NamesTheFramesOfASamplesDetails) {
   EXPECT_EQ(frames[1]["line"], nullptr) << "which line runs isn't known";
   EXPECT_EQ(frames[2]["name"], "main");
   EXPECT_EQ(frames[0]["address"], "0x1004");
+}
+
+TEST_F(FlameRoute, GivesWaitsByReasonAndTimeOnAndOffTheCpu) {
+  const json off = get("runs/b/flame?of=offcpu");
+  EXPECT_EQ(off["title"], "Off-CPU time (blocked)");
+  EXPECT_EQ(off["total"], 4'000'000);
+  EXPECT_EQ(off["functions"][off["nodes"][1]["function"].get<int>()]["name"], "[blocked: socket]");
+  EXPECT_EQ(get("runs/b/flame?of=offcpu&top=none")["nodes"].size(), 4U)
+      << "all, main, work, step inlined into it";
+  const json time = get("runs/b/flame?of=time");
+  EXPECT_EQ(time["total"], 5'000'000);
+  EXPECT_EQ(time["unit"], "ns");
+  EXPECT_EQ(get("runs/b/flame?of=locks")["total"], 1'000'000);
+  const json live = get("runs/b/flame?of=live&counts=1");
+  EXPECT_EQ(live["count"], 0);
+  EXPECT_NE(live["notes"].dump().find("add_heap_samples()"), std::string::npos);
+  EXPECT_EQ(get("runs/b/flame?of=time&order=time")["order"], "time");
+  EXPECT_EQ(ask("runs/b/flame?of=weather").status, 400U);
+  EXPECT_EQ(ask("runs/b/flame?top=hat").status, 400U);
+  EXPECT_EQ(ask("runs/b/flame?order=random").status, 400U);
+}
+
+TEST_F(FlameRoute, GivesTheWaitsBehindAFrameAndTheirDetails) {
+  const json moments = get("runs/b/flame/moments?of=offcpu&node=0");
+  ASSERT_EQ(moments["moments"].size(), 2U);
+  EXPECT_EQ(moments["moments"][0]["of"], "wait");
+  EXPECT_FALSE(moments["moments"][0].contains("sample"));
+  EXPECT_EQ(moments["moments"][0]["dur_ns"], 3'000'000);
+  const json wait = get("runs/b/waits/0");
+  EXPECT_EQ(wait["what"], "offcpu");
+  EXPECT_EQ(wait["facts"][0]["value"], "recv");
+  EXPECT_EQ(wait["dur_ns"], 3'000'000);
+  EXPECT_EQ(wait["frames"][0]["name"], "step");
+  EXPECT_EQ(wait["frames"][1]["name"], "work");
+  EXPECT_TRUE(wait["task"].is_null());
+  EXPECT_EQ(ask("runs/b/waits/2").status, 404U);
+}
+
+TEST_F(FlameRoute, GivesCallersAndCalleesOfAFunction) {
+  const json found = get("runs/b/flame/butterfly?of=offcpu&function=work&module=app");
+  EXPECT_EQ(found["callees"]["total"], 3'000'000);
+  EXPECT_EQ(found["callers"]["total"], 3'000'000);
+  EXPECT_EQ(found["callers"]["whole"], 4'000'000) << "what percents are of";
+  EXPECT_EQ(found["callers"]["nodes"].size(), 4U) << "all, work, main, [blocked: socket]";
+  EXPECT_EQ(get("runs/b/flame/butterfly?of=offcpu&function=nobody")["callees"]["count"], 0);
+  EXPECT_EQ(ask("runs/b/flame/butterfly?function=" + std::string(2'000, 'x')).status, 400U);
+}
+
+TEST_F(FlameRoute, ComparesWithAnotherRangeAndAnotherRun) {
+  const json range = get("runs/a/flame/diff?from=3500000&before_to=3500000");
+  EXPECT_EQ(range["whole"], json({3, 1}));
+  EXPECT_EQ(range["before"], "a to 3500000 ns");
+  const json run = get("runs/b/flame/diff?of=offcpu&before_run=a");
+  EXPECT_EQ(run["whole"], json({0, 4'000'000}));
+  EXPECT_NE(run["notes_before"].dump().find("no off-CPU samples"), std::string::npos);
+  EXPECT_EQ(ask("runs/a/flame/diff?before_run=b").status, 400U) << "periods against time";
+  EXPECT_EQ(ask("runs/a/flame/diff?before_run=c").status, 409U);
+  EXPECT_EQ(ask("runs/a/flame/diff?before_from=x").status, 400U);
+  EXPECT_TRUE(ask("runs/a/flame/diff").etag.empty()) << "another run's data has no mark here";
+}
+
+TEST_F(FlameRoute, TellsTheCommandThatShowsTheSame) {
+  EXPECT_EQ(
+      get("runs/b/flame?from=1000&to=2000&worker=3&task=9&label=a%27b")["commands"],
+      json({"dial9 flame --from 1000ns --to 2000ns --worker 3 --task 9 --label 'a'\\''b' b"}));
+  EXPECT_EQ(get("runs/b/flame?of=time&inverted=1&parked=1")["commands"],
+            json({"dial9 flame --inverted b", "dial9 offcpu --parked --inverted b"}));
+  EXPECT_EQ(get("runs/b/flame?of=live&counts=1")["commands"],
+            json({"dial9 heap --format folded --live --count b"}));
+  EXPECT_EQ(get("runs/b/flame?of=locks")["commands"], json::array());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "analysis/sample_filter.h"
 #include "server/facts.h"
 
 namespace dial9::server {
@@ -169,6 +170,36 @@ json sample_json(const Run& run, std::uint32_t index) {
   return details("sample", is_cpu ? "CPU sample" : "Context switch", index,
                  run.relative(sample.at_ns), row.lane == kNoIndex ? json() : json(row.lane),
                  std::move(task), facts.take(), frames_json(run, sample.stack));
+}
+
+json wait_json(const Run& run, std::uint32_t index) {
+  const auto& trace = run.trace();
+  const analysis::OffCpuWait& wait = trace.off_cpu[index];
+  Facts facts(run);
+  facts.text("Waited in", trace.names.text(wait.call));
+  facts.text("Reason", wait.is_preempted                 ? "it waited for a CPU"
+                       : wait.is_parked                  ? "a worker without work"
+                       : wait.cause == analysis::kNoName ? "not known"
+                                                         : trace.names.text(wait.cause));
+  facts.duration("Proven", wait.proven_ns);
+  facts.duration("Estimated around it", wait.share_ns);
+  if (wait.is_continued) facts.text("Part", "of the wait of this thread before it");
+  facts.text("Thread", std::to_string(wait.tid));
+  facts.text("Name", trace.names.text(wait.thread_name));
+  if (wait.label_name != analysis::kNoName) {
+    facts.text("Label", std::string(trace.names.text(wait.label_name)) + "=" +
+                            std::string(trace.names.text(wait.label_value)));
+  }
+  if (wait.stack == kNoIndex) facts.text("Stack", "not recorded");
+  const std::uint64_t task = analysis::task_of(
+      trace, {.at_ns = wait.at_ns, .task_id = wait.task_id, .tid = wait.tid, .lane = wait.lane});
+  const bool has_task = task != 0 && task != analysis::kUnknownId;
+  json out = details("offcpu", "Wait off the CPU", index, run.relative(wait.at_ns),
+                     wait.lane == kNoIndex ? json() : json(wait.lane),
+                     has_task ? json(std::to_string(task)) : json(), facts.take(),
+                     frames_json(run, wait.stack));
+  out["dur_ns"] = wait.proven_ns;
+  return out;
 }
 
 json dump_json(const Run& run, std::uint32_t index) {

@@ -1,4 +1,5 @@
-// Call stacks with the names of their frames, one sample, and one dump of a suspended task.
+// Call stacks with the names of their frames, one sample, one wait off the CPU, and one dump of a
+// suspended task.
 // Spec: docs/spec/http_api.md, "Details".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -20,6 +21,7 @@ std::string leaf_text(const Run& run, std::uint32_t stack);
 
 // Indexes are valid in the run's trace.
 nlohmann::json sample_json(const Run& run, std::uint32_t sample);
+nlohmann::json wait_json(const Run& run, std::uint32_t wait);  // off the CPU
 nlohmann::json dump_json(const Run& run, std::uint32_t dump);
 
 }  // namespace dial9::server

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "server/details_json.h"
+#include "server/flame_query.h"
 #include "server/gzip.h"
 #include "server/lane_columns.h"
 #include "server/profile_json.h"
@@ -53,6 +54,11 @@ Response not_found(const std::string& what) {
   return error_response(404, "not_found", what + " isn't in this run");
 }
 
+Response not_ready(const std::string& run) {
+  return error_response(409, "not_ready",
+                        "run '" + run + "' isn't loaded: POST to its 'open' first");
+}
+
 // Data of a loaded run never changes under its generation, as long as this process lives.
 std::string etag_of(const RunStore& store, const Run& run) {
   return "\"g" + std::to_string(run.generation()) + "." + store.salt() + "\"";
@@ -65,10 +71,7 @@ using RunFunction = std::function<Response(const Call&, const Run&)>;
 RouteFunction with_run(RunStore& store, RunFunction function) {
   return [&store, function = std::move(function)](const Call& call) {
     const std::shared_ptr<const Run> run = store.get(call.capture(0));
-    if (!run) {
-      return error_response(409, "not_ready",
-                            "run '" + call.capture(0) + "' isn't loaded: POST to its 'open' first");
-    }
+    if (!run) return not_ready(call.capture(0));
     const std::string etag = etag_of(store, *run);
     Response out;
     if (call.request().if_none_match == etag) {
@@ -224,8 +227,29 @@ Response sample(const Call& call, const Run& run, SharedNamer& namer) {
   if (!index || *index >= run.trace().samples.size()) return not_found("sample " + call.capture(1));
   json details = sample_json(run, static_cast<std::uint32_t>(*index));
   const auto& found = run.trace().samples[*index];
-  name_frames(run, namer, found.stack, found.at_ns, details["frames"]);
+  name_frames(run, namer, found.stack, found.at_ns, false, details["frames"]);
   return json_response(details);
+}
+
+Response wait(const Call& call, const Run& run, SharedNamer& namer) {
+  const auto index = to_number(call.capture(1));
+  if (!index || *index >= run.trace().off_cpu.size()) return not_found("wait " + call.capture(1));
+  json details = wait_json(run, static_cast<std::uint32_t>(*index));
+  const auto& found = run.trace().off_cpu[*index];
+  name_frames(run, namer, found.stack, found.at_ns, true, details["frames"]);
+  return json_response(details);
+}
+
+// Another run's data has another generation: no ETag.
+Response diff(RunStore& store, const Call& call, SharedNamer& namer) {
+  const auto named = call.query("before_run");
+  const std::string names[] = {call.capture(0), std::string(named.value_or(call.capture(0)))};
+  std::shared_ptr<const Run> runs[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    runs[i] = store.get(names[i]);
+    if (!runs[i]) return not_ready(names[i]);
+  }
+  return flame_diff(call, *runs[0], *runs[1], namer);
 }
 
 Response dump(const Call& call, const Run& run) {
@@ -263,6 +287,23 @@ Response search(const Call& call, const Run& run) {
   const auto limit = call.integer("limit", 1, kMaxHits, 50);
   if (!limit) return error_response(limit.error());
   return json_response(search_json(run, text, *limit));
+}
+
+void add_flame_routes(Router& router, RunStore& store, SharedNamer& namer) {
+  using Flame = Response (*)(const Call&, const Run&, SharedNamer&);
+  const std::string parameters(kFlameParameters);
+  const auto get = [&](std::string_view pattern, std::string_view more, Flame make) {
+    router.add(Method::kGet, pattern, parameters + std::string(more),
+               with_run(store, [&namer, make](const Call& call, const Run& run) {
+                 return make(call, run, namer);
+               }));
+  };
+  get("runs/{run}/flame", " inverted order", flame);
+  get("runs/{run}/flame/moments", " inverted order node limit", flame_moments);
+  get("runs/{run}/flame/butterfly", " function module", flame_butterfly);
+  router.add(Method::kGet, "runs/{run}/flame/diff",
+             parameters + " inverted before_run before_from before_to",
+             [&store, &namer](const Call& call) { return diff(store, call, namer); });
 }
 
 bool is_api_path(std::string_view target) {
@@ -303,13 +344,11 @@ void add_routes(Router& router, RunStore& store, SharedNamer& namer) {
   get("runs/{run}/samples/{index}", "",
       [&namer](const Call& call, const Run& run) { return sample(call, run, namer); });
   get("runs/{run}/dumps/{index}", "", dump);
+  get("runs/{run}/waits/{index}", "",
+      [&namer](const Call& call, const Run& run) { return wait(call, run, namer); });
   get("runs/{run}/near", "lane at", near);
   get("runs/{run}/search", "q limit", search);
-  const std::string flame_parameters(kFlameParameters);
-  get("runs/{run}/flame", flame_parameters,
-      [&namer](const Call& call, const Run& run) { return flame(call, run, namer); });
-  get("runs/{run}/flame/moments", flame_parameters + " node limit",
-      [&namer](const Call& call, const Run& run) { return flame_moments(call, run, namer); });
+  add_flame_routes(router, store, namer);
 }
 
 Service::Service(AccessRules rules, RunStore& store, std::span<const Asset> assets,

@@ -1,0 +1,110 @@
+// See lock_waits.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/lock_waits.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "analysis/counts.h"
+#include "analysis/human.h"
+#include "analysis/off_cpu.h"
+
+namespace dial9::analysis {
+namespace {
+
+// What LockWaitEvents say, whether they bear stacks or not.
+struct LockSums {
+  std::uint64_t waits = 0;
+  std::uint64_t ns = 0;
+  bool has_stacks = false;
+};
+
+std::uint64_t within(const Block& block, const SampleFilter& filter) {
+  const std::uint64_t from_ns = std::max(block.start_ns, filter.from_ns);
+  const std::uint64_t to_ns = std::min(block.end_ns(), filter.to_ns);
+  return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+LockSums sums_of(const Trace& trace) {
+  LockSums sums;
+  for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
+    const Block& block = trace.blocks[i];
+    if (block.kind == BlockKind::kLock) {
+      ++sums.waits;
+      sums.ns = sum_of(sums.ns, block.duration_ns);
+      sums.has_stacks = sums.has_stacks || block.stack != kNoIndex;
+    }
+  }
+  return sums;
+}
+
+bool is_number(std::string_view text) {
+  return text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+FlameHeading take_recorded(const Trace& trace, const SampleFilter& filter, const UseStack& use) {
+  // A lock wait tells neither a label nor the name of its thread.
+  SampleFilter known = filter;
+  known.label.clear();
+  known.thread = is_number(filter.thread) ? filter.thread : "";
+  const bool can_tell = known == filter;
+  const SampleJudge judge(trace, known);
+  std::uint64_t taken = 0;
+  std::uint64_t unknown = 0;
+  for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
+    const Block& block = trace.blocks[i];
+    const std::uint64_t weight_ns = within(block, filter);
+    if (block.kind != BlockKind::kLock || weight_ns == 0) {
+      continue;
+    }
+    SampleContext context{.at_ns = block.start_ns, .tid = block.tid};
+    context.task_id = block.task == kNoIndex ? kUnknownId : trace.tasks.id[block.task];
+    context.lane = block.poll == kNoIndex ? kNoIndex : trace.polls.lane[block.poll];
+    const Verdict verdict = judge.judge_all_but_time(context);
+    const bool is_unknown =
+        verdict == Verdict::kUnknown || (verdict == Verdict::kTakes && !can_tell);
+    unknown += is_unknown ? 1 : 0;
+    if (verdict != Verdict::kTakes || is_unknown) {
+      continue;
+    }
+    ++taken;
+    use({.of = StackOf::kLockWait,
+         .leaf = Leaf::kInterrupted,
+         .stack = block.stack,
+         .index = static_cast<std::uint32_t>(i),
+         .tid = block.tid,
+         .at_ns = block.start_ns,
+         .length_ns = block.duration_ns,
+         .weight = weight_ns});
+  }
+  FlameHeading heading{.title = "Lock waits", .noun = "wait"};
+  if (taken == 0) {
+    heading.notes.emplace_back("no lock wait is taken by the filter");
+  }
+  if (unknown != 0) {
+    heading.notes.push_back(counted(unknown, "wait", "doesn't", "don't") +
+                            " say whose they are, and are left out");
+  }
+  return heading;
+}
+
+}  // namespace
+
+FlameHeading take_lock_stacks(const Trace& trace, const SampleFilter& filter, const UseStack& use) {
+  const LockSums sums = sums_of(trace);
+  if (sums.has_stacks) {
+    return take_recorded(trace, filter, use);
+  }
+  FlameHeading heading =
+      take_off_cpu_stacks(trace, {.filter = filter, .cause = "lock"}, use).heading;
+  heading.title = "Off-CPU time in locks";
+  heading.notes.emplace_back(
+      "waits in futex: a lock, a condition or a semaphore, the kernel can't tell which");
+  if (sums.waits != 0) {
+    heading.notes.push_back("the trace also tells of " + counted(sums.waits, "lock wait") + " (" +
+                            human_duration(sums.ns) + ") without stacks: see dial9 diagnose");
+  }
+  return heading;
+}
+
+}  // namespace dial9::analysis

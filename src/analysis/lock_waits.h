@@ -1,0 +1,17 @@
+// Waits for locks with the stacks that waited: of LockWaitEvents where they bear stacks, else waits
+// off the CPU whose reason is a lock. Strongest property: never both, since one wait may be in
+// both. Spec: docs/spec/flame.md, "Lock waits".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "analysis/flame.h"
+#include "analysis/sample_filter.h"
+#include "analysis/taken_stack.h"
+#include "analysis/trace.h"
+
+namespace dial9::analysis {
+
+// Hands each wait on that the filter takes, cut to its range; what goes above their tree.
+FlameHeading take_lock_stacks(const Trace& trace, const SampleFilter& filter, const UseStack& use);
+
+}  // namespace dial9::analysis
