@@ -64,7 +64,7 @@ export async function checkViewer(checks, test) {
     expect(index >= 0, 'some finding has a poll and a task');
     const finding = list.findings[index];
     await page.click('#tab-findings');
-    await page.click(`.finding:nth-child(${index + 1})`);
+    await page.click(`.finding-entry:nth-child(${index + 1}) .finding`);
     await until(page, (task) => location.hash.includes(`task=${task}`), finding.task, 'the task in the address');
     const view = viewOf(page.url());
     expect(view.start < finding.at_ns && view.end > finding.at_ns, 'the moment is in sight');

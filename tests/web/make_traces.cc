@@ -1,6 +1,7 @@
 // Writes the traces that the viewer's tests open, the same bytes each time: a large one of a busy
 // service with a few faults in it, a tiny one, a truncated one, one without any runtime event, one
-// with what a profiler records, and one of a recorder that kept a budget.
+// with what a profiler records, one with waits, one with allocations, and one of a recorder that
+// kept a budget.
 //
 //   web_make_traces FOLDER [EVENTS]     EVENTS of the large one, 5,000,000 if left out
 //
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "flame_trace.h"
 #include "format/encoder.h"
 #include "profile_trace.h"
 
@@ -313,7 +315,9 @@ int main(int argc, char** argv) {
       write(folder / "service.bin", small) && write(folder / "truncated.bin", cut) &&
       write(folder / "tiny.bin", ten_events()) && write(folder / "custom.bin", custom_only()) &&
       write(folder / "governed.bin", governed()) &&
-      write(folder / "profile.bin", web_test::profile_trace());
+      write(folder / "profile.bin", web_test::profile_trace()) &&
+      write(folder / "flame.bin", web_test::flame_trace()) &&
+      write(folder / "heap.bin", web_test::heap_trace());
   if (!is_written) std::fputs("web_make_traces: cannot write there\n", stderr);
   return is_written ? 0 : 1;
 }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { FlameReply } from '../protocol/types';
+import type { FlameDiffReply, FlameReply } from '../protocol/types';
 import {
-  FLAME_CHOICE,
+  butterflyBoxes,
+  changeOf,
+  diffTree,
   flameBoxes,
+  flameFacts,
   flameMatches,
   flamePercent,
+  flameReasons,
   flameTree,
-  formatFlame,
-  parseFlame,
+  foundText,
   pathTo,
+  pointsText,
 } from './flame';
 
 /** main (100): work (60): hash (40); main: idle (30). */
@@ -18,7 +22,10 @@ const REPLY: FlameReply = {
   counts: 'sample',
   unit: 'ns',
   inverted: false,
+  uncertain: false,
+  order: 'heavy',
   total: 100,
+  whole: 100,
   count: 10,
   truncated: 0,
   left_out: 0,
@@ -32,11 +39,11 @@ const REPLY: FlameReply = {
     { name: 'idle', module: 'app', self: 30, total: 30 },
   ],
   nodes: [
-    { function: null, parent: null, self: 0, total: 100, left_out: 0 },
-    { function: 0, parent: 0, self: 10, total: 100, left_out: 0 },
-    { function: 1, parent: 1, self: 20, total: 60, left_out: 0 },
-    { function: 2, parent: 2, self: 40, total: 40, left_out: 0 },
-    { function: 3, parent: 1, self: 30, total: 30, left_out: 0 },
+    { function: null, parent: null, start: 0, self: 0, total: 100, left_out: 0 },
+    { function: 0, parent: 0, start: 0, self: 10, total: 100, left_out: 0 },
+    { function: 1, parent: 1, start: 0, self: 20, total: 60, left_out: 0 },
+    { function: 2, parent: 2, start: 0, self: 40, total: 40, left_out: 0 },
+    { function: 3, parent: 1, start: 60, self: 30, total: 30, left_out: 0 },
   ],
 };
 const tree = flameTree(REPLY);
@@ -46,7 +53,7 @@ describe('the flame tree', () => {
     const boxes = flameBoxes(tree, 0, 0);
     expect(boxes).toHaveLength(5);
     const idle = boxes.find((box) => box.node === 4);
-    expect(idle?.depth).toBe(2);
+    expect(idle?.row).toBe(2);
     expect(idle?.left).toBeCloseTo(0.6);
     expect(idle?.right).toBeCloseTo(0.9);
     expect(tree.deepest).toBe(3);
@@ -77,17 +84,87 @@ describe('search', () => {
   });
 });
 
-describe('the choice in the address', () => {
-  it('comes back, and is short where it is as usual', () => {
-    expect(formatFlame(FLAME_CHOICE)).toBe('');
-    const choice = { ...FLAME_CHOICE, worker: 3, task: '7', label: 'a=b&c', search: 'x y' };
-    expect(parseFlame(formatFlame(choice))).toEqual(choice);
-    const wrong = 'scope=evil&scope=stretch&worker=x&task=-1&span=&stretch=5,2&stretch=1,x&q=';
-    expect(parseFlame(wrong)).toEqual(FLAME_CHOICE);
+describe('a butterfly', () => {
+  it('stands on the row of its function, callers above and callees below', () => {
+    const callers = flameTree({ ...REPLY, inverted: true });
+    const boxes = butterflyBoxes(flameTree(REPLY), callers, 0);
+    const rows = (part: number) =>
+      boxes.filter((box) => box.part === part).map((box) => [box.node, box.row]);
+    // Callers: work and idle call main, hash calls work. Callees: main calls work, work calls hash.
+    expect(rows(1).sort()).toEqual([[2, 1], [3, 0], [4, 1]]);
+    expect(rows(0).sort()).toEqual([[1, 2], [2, 3], [3, 4], [4, 3]]);
   });
-  it('keeps the stretch and the span that it is of, whatever is selected later', () => {
-    const choice = { ...FLAME_CHOICE, scope: 'stretch', stretch: [1.5, 20], span: 4 } as const;
-    expect(parseFlame(formatFlame(choice))).toEqual(choice);
+  it('gives percents of all that was taken', () => {
+    const part = { ...REPLY, whole: 400 };
+    expect(flameFacts(flameTree(part), 2)[0]).toBe('total 60 ns, 15 %');
+  });
+});
+
+describe('a difference', () => {
+  const DIFF: FlameDiffReply = {
+    ...REPLY,
+    whole: [100, 200],
+    count: [10, 20],
+    width: 2000,
+    before: 'old.bin',
+    notes_before: [],
+    functions: [
+      { name: 'gone', module: '', self: [25, 0], total: [25, 0] },
+      { name: 'same', module: '', self: [75, 150], total: [75, 150] },
+      { name: 'new', module: '', self: [0, 50], total: [0, 50] },
+    ],
+    nodes: [
+      { function: null, parent: null, start: 0, self: [0, 0], total: [100, 200], width: 2000 },
+      { function: 1, parent: 0, start: 0, self: [75, 150], total: [75, 150], width: 1500 },
+      { function: 0, parent: 0, start: 1500, self: [25, 0], total: [25, 0], width: 250 },
+      { function: 2, parent: 0, start: 1750, self: [0, 50], total: [0, 50], width: 250 },
+    ],
+  };
+  const tree = diffTree(DIFF);
+  it('is measured by each side’s own sum', () => {
+    expect(changeOf(DIFF, [75, 150])).toBe(0);
+    expect(changeOf(DIFF, [25, 0])).toBe(-1);
+    expect(changeOf(DIFF, [0, 50])).toBe(1);
+    expect(changeOf(DIFF, [0, 0])).toBe(0);
+    expect(pointsText(DIFF, [0, 50])).toBe('+25 points');
+    expect(flameFacts(tree, 1)[0]).toBe('total 75 ns, 75 % → 150 ns, 75 % (0 points)');
+  });
+  it('leaves nothing of either side without a width', () => {
+    const widths = flameBoxes(tree, 0, 0).map((box) => [box.node, box.right - box.left]);
+    expect(widths.sort()).toEqual([[0, 1], [1, 0.75], [2, 0.125], [3, 0.125]]);
+  });
+  it('is searched by the same definition of percent', () => {
+    const found = flameMatches(tree, 'n'); // gone, new
+    expect(found && foundText(tree, found)).toBe(
+      '25 ns, 25 % → 50 ns, 25 % (0 points) in 2 functions',
+    );
+  });
+});
+
+describe('reasons', () => {
+  it('are those of the frame next to the root, for all below it', () => {
+    const names = ['[on CPU]', 'main', '[blocked: lock]', 'futex'];
+    const reply = {
+      ...REPLY,
+      functions: names.map((name) => ({ name, module: '', self: 0, total: 1 })),
+      nodes: [null, 0, 1, 0, 3].map((parent, at) => ({
+        function: at === 0 ? null : at - 1,
+        parent,
+        start: 0,
+        self: 0,
+        total: 1,
+        left_out: 0,
+      })),
+    };
+    expect(flameReasons(flameTree(reply))).toEqual([null, 'on-cpu', 'on-cpu', 'lock', 'lock']);
+  });
+});
+
+describe('a search in a tree that lacks frames', () => {
+  it('says that there may be more', () => {
+    const cut = flameTree({ ...REPLY, nodes_left_out: 3 });
+    const found = flameMatches(cut, 'hash');
+    expect(found && foundText(cut, found)).toBe('at least 40 % in 1 function');
   });
 });
 
@@ -96,6 +173,6 @@ describe('percent', () => {
     expect(flamePercent(REPLY, 40)).toBe('40 %');
     expect(flamePercent(REPLY, 100)).toBe('100 %');
     expect(flamePercent(REPLY, 0.001)).toBe('under 0.01 %');
-    expect(flamePercent({ ...REPLY, total: 0 }, 0)).toBe('-');
+    expect(flamePercent({ ...REPLY, whole: 0 }, 0)).toBe('-');
   });
 });

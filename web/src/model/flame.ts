@@ -1,48 +1,29 @@
 // The flame tree as the page draws it: rows of a reply laid out as an icicle, zoomed to one frame,
-// and what a search finds. One definition of percent: of the whole tree. Pure.
+// and what a search finds. One definition of percent: of all that was taken, zoomed or not. Pure.
 // SPDX-License-Identifier: Apache-2.0
-import { formatBytes, formatCount, formatDuration, formatShare } from '../base/format';
-import type { FlameReply } from '../protocol/types';
-
-/** How the panel shows the tree, and of what. */
-export interface FlameChoice {
-  /** the stretch of time: what is on screen, the measured range, a kept stretch, or all */
-  scope: 'screen' | 'range' | 'stretch' | 'all';
-  /** the kept stretch: that of what was selected, so that going to moments doesn't change it */
-  stretch: readonly [number, number] | null;
-  worker: number | null;
-  /** only of a task, by its id; only in a span, by its index, and those inside it */
-  task: string | null;
-  span: number | null;
-  /** "name=value", or a name alone */
-  label: string;
-  inverted: boolean;
-  shows: 'icicle' | 'table';
-  search: string;
-}
-
-export const FLAME_CHOICE: FlameChoice = {
-  scope: 'screen',
-  stretch: null,
-  worker: null,
-  task: null,
-  span: null,
-  label: '',
-  inverted: false,
-  shows: 'icicle',
-  search: '',
-};
+import { formatBytes, formatCount, formatDuration, formatShare, plural } from '../base/format';
+import type { FlameDiffReply, FlameReply } from '../protocol/types';
 
 /** A frame on screen: from `left` to `right`, both shares of the width. */
 export interface FlameBox {
+  /** which tree of the picture: the callers of a butterfly are the second */
+  part: number;
   node: number;
-  depth: number;
+  row: number;
   left: number;
   right: number;
 }
 
+/** A frame of a picture. */
+export interface FlameSpot {
+  part: number;
+  node: number;
+}
+
 export interface FlameTree {
+  /** of a difference: weights are widths, the sum of both sides' shares */
   reply: FlameReply;
+  diff: FlameDiffReply | null;
   depth: Int32Array;
   /** weight to the left of each node */
   start: Float64Array;
@@ -50,22 +31,44 @@ export interface FlameTree {
   deepest: number;
 }
 
-export function flameTree(reply: FlameReply): FlameTree {
+export function flameTree(reply: FlameReply, diff: FlameDiffReply | null = null): FlameTree {
   const { nodes } = reply;
   const depth = new Int32Array(nodes.length);
   const start = new Float64Array(nodes.length);
-  const filled = new Float64Array(nodes.length);
   const children: number[][] = nodes.map(() => []);
   let deepest = 0;
   for (let i = 1; i < nodes.length; i += 1) {
     const parent = nodes[i]?.parent ?? 0;
     depth[i] = (depth[parent] ?? 0) + 1;
-    start[i] = (start[parent] ?? 0) + (filled[parent] ?? 0);
-    filled[parent] = (filled[parent] ?? 0) + (nodes[i]?.total ?? 0);
+    start[i] = nodes[i]?.start ?? 0;
     children[parent]?.push(i);
     deepest = Math.max(deepest, depth[i] ?? 0);
   }
-  return { reply, depth, start, children, deepest };
+  return { reply, diff, depth, start, children, deepest };
+}
+
+/** A difference as a tree that is drawn like any other. */
+export function diffTree(diff: FlameDiffReply): FlameTree {
+  const reply: FlameReply = {
+    ...diff,
+    order: 'heavy',
+    total: diff.width,
+    whole: diff.width,
+    count: diff.count[0] + diff.count[1],
+    truncated: 0,
+    left_out: 0,
+    commands: [],
+    functions: diff.functions.map(({ name, module }) => ({ name, module, self: 0, total: 0 })),
+    nodes: diff.nodes.map(({ function: of, parent, start, width }) => ({
+      function: of,
+      parent,
+      start,
+      self: 0,
+      total: width,
+      left_out: 0,
+    })),
+  };
+  return flameTree(reply, diff);
 }
 
 /** From the root to the node. */
@@ -82,13 +85,14 @@ export function pathTo(tree: FlameTree, node: number): number[] {
  * The frames of at least `least` of the width, zoomed so that `focus` fills it; its ancestors fill
  * it too.
  */
-export function flameBoxes(tree: FlameTree, focus: number, least: number): FlameBox[] {
+export function flameBoxes(tree: FlameTree, focus: number, least: number, part = 0): FlameBox[] {
   const { nodes } = tree.reply;
   const whole = nodes[focus]?.total ?? 0;
   const boxes: FlameBox[] = [];
   if (whole <= 0) return boxes;
+  const row = (node: number) => tree.depth[node] ?? 0;
   for (const node of pathTo(tree, focus).slice(0, -1)) {
-    boxes.push({ node, depth: tree.depth[node] ?? 0, left: 0, right: 1 });
+    boxes.push({ part, node, row: row(node), left: 0, right: 1 });
   }
   const from = tree.start[focus] ?? 0;
   const open = [focus];
@@ -96,10 +100,20 @@ export function flameBoxes(tree: FlameTree, focus: number, least: number): Flame
     const left = ((tree.start[node] ?? 0) - from) / whole;
     const right = left + (nodes[node]?.total ?? 0) / whole;
     if (right - left < least) continue;
-    boxes.push({ node, depth: tree.depth[node] ?? 0, left, right });
+    boxes.push({ part, node, row: row(node), left, right });
     open.push(...(tree.children[node] ?? []));
   }
   return boxes;
+}
+
+/** A function's callees below it, its callers above it: the function's own row is both's. */
+export function butterflyBoxes(callees: FlameTree, callers: FlameTree, least: number): FlameBox[] {
+  const above = flameBoxes(callers, 0, least, 1).filter((box) => box.row > 1);
+  const middle = above.reduce((most, box) => Math.max(most, box.row - 1), 0);
+  for (const box of above) box.row = middle - (box.row - 1);
+  const below = flameBoxes(callees, 0, least).filter((box) => box.row > 0);
+  for (const box of below) box.row += middle - 1;
+  return [...above, ...below];
 }
 
 /** The function's name; of the first node, which is all, its title. */
@@ -109,54 +123,55 @@ export function flameName(reply: FlameReply, node: number): string {
   return reply.functions[at]?.name ?? '';
 }
 
-/** "12.3 %" of the whole tree. */
+/** "12.3 %" of all that was taken. */
 export function flamePercent(reply: FlameReply, weight: number): string {
-  return reply.total <= 0 ? '-' : formatShare(weight / reply.total);
+  return reply.whole <= 0 ? '-' : formatShare(weight / reply.whole);
 }
 
+type Unit = FlameReply['unit'];
+
 /** A weight with the reply's unit. */
-export function flameWeight(reply: FlameReply, weight: number): string {
+export function flameWeight(reply: { unit: Unit }, weight: number): string {
   if (reply.unit === 'ns') return formatDuration(weight);
   return reply.unit === 'bytes' ? formatBytes(weight) : formatCount(weight);
 }
 
-/** A choice from the address; what can't be understood is as usual. */
-export function parseFlame(text: string): FlameChoice {
-  const out = { ...FLAME_CHOICE };
-  for (const [name, value] of new URLSearchParams(text)) {
-    if (name === 'scope' && (value === 'range' || value === 'all')) out.scope = value;
-    else if (name === 'stretch') keepStretch(out, value);
-    else if (name === 'worker' && /^\d+$/.test(value)) out.worker = Number(value);
-    else if (name === 'task' && /^\d+$/.test(value)) out.task = value;
-    else if (name === 'span' && /^\d+$/.test(value)) out.span = Number(value);
-    else if (name === 'label') out.label = value;
-    else if (name === 'inverted') out.inverted = value === '1';
-    else if (name === 'table') out.shows = value === '1' ? 'table' : 'icicle';
-    else if (name === 'q') out.search = value;
+/** What is said of a frame, a line each. */
+export function flameFacts(tree: FlameTree, node: number): string[] {
+  const { reply, diff } = tree;
+  if (diff) {
+    const { self, total } = diff.nodes[node] ?? { self: [0, 0], total: [0, 0] };
+    return [`total ${sidesText(diff, total)}`, `itself ${sidesText(diff, self)}`];
   }
-  return out;
+  const entry = reply.nodes[node];
+  if (!entry) return [];
+  const sum = (weight: number) => `${flameWeight(reply, weight)}, ${flamePercent(reply, weight)}`;
+  const facts = [`total ${sum(entry.total)}`, `itself ${sum(entry.self)}`];
+  return entry.left_out > 0 ? [...facts, `left out below ${sum(entry.left_out)}`] : facts;
 }
 
-function keepStretch(out: FlameChoice, value: string): void {
-  const [from, to, more] = value.split(',').map(Number);
-  if (from === undefined || to === undefined || more !== undefined || !(from <= to)) return;
-  if (!Number.isFinite(from) || !Number.isFinite(to)) return;
-  [out.scope, out.stretch] = ['stretch', [from, to]];
+const share = (part: number, whole: number) => (whole <= 0 ? 0 : part / whole);
+
+/** How much of both sides' shares is gain (1: new) or loss (-1: gone). */
+export function changeOf(diff: FlameDiffReply, total: readonly [number, number]): number {
+  const [before, after] = [share(total[0], diff.whole[0]), share(total[1], diff.whole[1])];
+  return before + after <= 0 ? 0 : (after - before) / (before + after);
 }
 
-/** Without what is as usual. */
-export function formatFlame(choice: FlameChoice): string {
-  const out = new URLSearchParams();
-  if (choice.scope === 'range' || choice.scope === 'all') out.set('scope', choice.scope);
-  if (choice.scope === 'stretch' && choice.stretch) out.set('stretch', choice.stretch.join(','));
-  if (choice.worker !== null) out.set('worker', String(choice.worker));
-  if (choice.task !== null) out.set('task', choice.task);
-  if (choice.span !== null) out.set('span', String(choice.span));
-  if (choice.label !== '') out.set('label', choice.label);
-  if (choice.inverted) out.set('inverted', '1');
-  if (choice.shows === 'table') out.set('table', '1');
-  if (choice.search !== '') out.set('q', choice.search);
-  return out.toString();
+/** "1.2 s, 10 % → 3 s, 25 % (+15 points)" */
+export function sidesText(diff: FlameDiffReply, sides: readonly [number, number]): string {
+  const text = (side: 0 | 1) => {
+    const percent = diff.whole[side] <= 0 ? '-' : formatShare(share(sides[side], diff.whole[side]));
+    return `${flameWeight(diff, sides[side])}, ${percent}`;
+  };
+  return `${text(0)} → ${text(1)} (${pointsText(diff, sides)})`;
+}
+
+/** "+15 points" */
+export function pointsText(diff: FlameDiffReply, sides: readonly [number, number]): string {
+  const points = (share(sides[1], diff.whole[1]) - share(sides[0], diff.whole[0])) * 100;
+  const text = Number(points.toPrecision(3));
+  return `${text > 0 ? '+' : ''}${text} points`;
 }
 
 export interface FlameMatches {
@@ -181,4 +196,59 @@ export function flameMatches(tree: FlameTree, text: string): FlameMatches | null
     else open.push(...(tree.children[node] ?? []));
   }
   return { functions, weight };
+}
+
+/** What the search found, as a text: the share of the whole, of a difference of each side. */
+export function foundText(tree: FlameTree, found: FlameMatches): string {
+  const functions = plural(found.functions.size, 'function');
+  const { diff } = tree;
+  // What has no node here may match too.
+  const isLeast = tree.reply.nodes_left_out > 0 && found.weight < tree.reply.total;
+  const least = isLeast ? 'at least ' : '';
+  if (!diff) return `${least}${flamePercent(tree.reply, found.weight)} in ${functions}`;
+  const sums: [number, number] = [0, 0];
+  const open = [0];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    const entry = diff.nodes[node];
+    if (entry && entry.function !== null && found.functions.has(entry.function)) {
+      sums[0] += entry.total[0];
+      sums[1] += entry.total[1];
+    } else open.push(...(tree.children[node] ?? []));
+  }
+  return `${least}${sidesText(diff, sums)} in ${functions}`;
+}
+
+/** Why a frame's stacks were off the CPU, or that they were on it; null: not told. */
+export type FlameReason =
+  | 'on-cpu'
+  | 'lock'
+  | 'socket'
+  | 'disk'
+  | 'timer'
+  | 'events'
+  | 'other'
+  | null;
+
+const REASONS: readonly [RegExp, FlameReason][] = [
+  [/^\[on CPU\]$/, 'on-cpu'],
+  [/^\[blocked: lock\]$/, 'lock'],
+  [/^\[blocked: socket\]$/, 'socket'],
+  [/^\[blocked: (disk|page fault)\]$/, 'disk'],
+  [/^\[blocked: timer\]$/, 'timer'],
+  [/^\[(blocked: (events|pipe)|parked: .*)\]$/, 'events'],
+  [/^\[(blocked: .*|off CPU)\]$/, 'other'],
+];
+
+export function reasonOf(name: string): FlameReason {
+  return REASONS.find(([pattern]) => pattern.test(name))?.[1] ?? null;
+}
+
+/** The reason of each node: its own, or that of the frame next to the root that it is below. */
+export function flameReasons(tree: FlameTree): FlameReason[] {
+  const out: FlameReason[] = [];
+  tree.reply.nodes.forEach((node, index) => {
+    const above = node.parent === null ? null : (out[node.parent] ?? null);
+    out.push(index === 0 ? null : (reasonOf(flameName(tree.reply, index)) ?? above));
+  });
+  return out;
 }

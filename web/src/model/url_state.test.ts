@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
-import { FLAME_CHOICE } from './flame';
+import { FLAME_CHOICE } from './flame_choice';
 import { EMPTY, formatUrl, parseUrl, type UrlState } from './url_state';
 
 it('restores every part of a view', () => {

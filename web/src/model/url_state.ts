@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { DetailsOf } from '../protocol/client';
-import { type FlameChoice, formatFlame, parseFlame } from './flame';
+import { type FlameChoice, formatFlame, parseFlame } from './flame_choice';
 
 export type Panel = 'findings' | 'details' | 'task' | 'recorder';
 
@@ -71,6 +71,7 @@ const KINDS: Readonly<Record<string, Selection['what']>> = {
   event: 'events',
   sample: 'samples',
   dump: 'dumps',
+  wait: 'waits',
 };
 const NAMES: Readonly<Record<Selection['what'], string>> = {
   polls: 'poll',
@@ -78,6 +79,7 @@ const NAMES: Readonly<Record<Selection['what'], string>> = {
   events: 'event',
   samples: 'sample',
   dumps: 'dump',
+  waits: 'wait',
 };
 
 /** Reads a fragment ("#run=…"); what can't be understood counts as missing. */

@@ -1,32 +1,34 @@
-// The flame graph below the timeline: what the CPU time of a stretch, worker, task, span or label
-// went into, as icicle or table. Asks the server when its choice changes; from a frame one goes to
-// its moments on the timeline.
+// The flame graph below the timeline: where the time or the memory of a stretch, worker, task, span
+// or label went, as picture or table. From a frame one goes to its moments on the timeline.
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
-import { plural } from '../base/format';
 import {
+  butterflyBoxes,
   type FlameBox,
   flameBoxes,
+  flameFacts,
   flameMatches,
   flameName,
-  flamePercent,
+  type FlameSpot,
   type FlameTree,
-  flameTree,
-  flameWeight,
+  foundText,
 } from '../model/flame';
-import { isAbort, type Query } from '../protocol/client';
-import { drawFlame, FLAME_ROW_PX, hitFlame } from '../render/flame';
+import type { FlameFunction } from '../model/flame_choice';
+import { drawFlame, FLAME_ROW_PX, hitFlame, type PaintedTree, paintedTrees } from '../render/flame';
 import type { Palette } from '../render/palette';
 import type { ViewerStore } from '../store/viewer_store';
+import { flameChosen } from '../ui/flame_chosen';
 import { flameControls } from '../ui/flame_controls';
+import { flameNotes } from '../ui/flame_notes';
 import { flameSteps } from '../ui/flame_steps';
 import { flameTable } from '../ui/flame_table';
 import { Tooltip } from '../ui/tooltip';
+import { type FlameShown, FlameSource } from './flame_source';
 import { Surface } from './surface';
 
-const ASK_PAUSE_MS = 250;
 const LEAST_PX = 0.4;
-const FEW_SAMPLES = 20;
+const HINT = 'Click a frame for its numbers, double-click to zoom.';
+const CHOOSE = 'Choose a function: click ⇅ beside it here, or its frame in another view.';
 
 export class FlamePanel {
   readonly element: HTMLElement;
@@ -49,41 +51,39 @@ export class FlamePanel {
   private readonly chosen = h('div', { class: 'flame-chosen', 'aria-live': 'polite' });
   private readonly empty = h('div', { class: 'center hidden' });
   private readonly found = h('span', { class: 'soft', role: 'status' });
-  private tree: FlameTree | null = null;
+  private readonly source: FlameSource;
+  private shown: FlameShown = { trees: [], query: null };
+  private painted: PaintedTree[] = [];
   private boxes: FlameBox[] = [];
   private focus = 0;
-  private selected: number | null = null;
-  private hovered: number | null = null;
-  /** of the tree that is shown; and what was last asked for */
-  private query: Query = {};
-  private wanted = '';
-  private asking = new AbortController();
-  private timer = 0;
+  private selected: FlameSpot | null = null;
+  private hovered: FlameSpot | null = null;
 
   constructor(
     private readonly store: ViewerStore,
     private readonly redraw: () => void,
     signal: AbortSignal,
   ) {
-    const controls = flameControls(store, this.found);
     this.element = h(
       'section',
       { class: 'flame hidden', 'aria-label': 'flame graph' },
-      controls,
+      flameControls(store, this.found),
       this.notes,
       this.chosen,
       this.empty,
       this.scroller,
       this.table,
     );
+    const events = {
+      asking: () => this.element.setAttribute('aria-busy', 'true'),
+      came: (shown: FlameShown) => this.show(shown, null),
+      failed: (message: string) => this.show({ trees: [], query: null }, message),
+    };
+    this.source = new FlameSource(store, events, signal);
     const observer = new ResizeObserver(() => this.resize());
     observer.observe(this.scroller);
-    signal.addEventListener('abort', () => {
-      observer.disconnect();
-      this.asking.abort();
-      window.clearTimeout(this.timer);
-    });
-    const ask = () => this.askSoon();
+    signal.addEventListener('abort', () => observer.disconnect());
+    const ask = () => this.source.askSoon();
     store.flame.watch(() => this.changed());
     store.view.watch(ask);
     store.range.watch(ask);
@@ -91,11 +91,12 @@ export class FlamePanel {
   }
 
   draw(palette: Palette): void {
-    if (!this.tree || this.store.flame.value?.shows !== 'icicle') return;
+    const choice = this.store.flame.value;
+    if (this.painted.length === 0 || !choice || this.showsTable()) return;
     const frame = this.surface.frame(this.store.view.value, palette);
     const picture = { ...frame, scroll: this.scroller.scrollTop };
-    drawFlame(picture, this.tree, this.boxes, {
-      matches: flameMatches(this.tree, this.store.flame.value.search),
+    drawFlame(picture, this.painted, this.boxes, {
+      matches: this.shown.trees.map((tree) => flameMatches(tree, choice.search)),
       selected: this.selected,
       hovered: this.hovered,
     });
@@ -108,123 +109,84 @@ export class FlamePanel {
     this.showParts();
     this.showFound();
     this.showTable();
-    this.askSoon();
+    this.source.askSoon();
     this.redraw();
   }
 
-  /** What the server is asked for. */
-  private makeQuery(): Query {
-    const { store } = this;
-    const choice = store.flame.value;
-    const query: Query = {};
-    const stretch = store.flameStretch();
-    if (stretch) [query['from'], query['to']] = stretch;
-    if (choice && choice.worker !== null) query['worker'] = choice.worker;
-    if (choice && choice.task !== null) query['task'] = choice.task;
-    if (choice && choice.span !== null) query['span'] = choice.span;
-    if (choice && choice.label.trim() !== '') query['label'] = choice.label.trim();
-    if (choice?.inverted) query['inverted'] = 1;
-    return query;
+  private show(shown: FlameShown, problem: string | null): void {
+    this.shown = shown;
+    this.painted = paintedTrees(shown.trees);
+    this.focus = 0;
+    this.choose(null);
+    if (problem === null) replaceChildren(this.notes, ...flameNotes(shown.trees));
+    else replaceChildren(this.notes, h('div', { role: 'alert' }, problem));
+    this.showParts();
+    this.showFound();
+    this.showTable();
+    this.layOut();
+    this.scrollToMiddle();
+    this.element.setAttribute('aria-busy', 'false');
   }
 
-  private askSoon(): void {
-    if (!this.store.flame.value) return;
-    const query = this.makeQuery();
-    const wanted = JSON.stringify(query);
-    if (wanted === this.wanted) return;
-    this.wanted = wanted;
-    this.asking.abort();
-    window.clearTimeout(this.timer);
-    this.element.setAttribute('aria-busy', 'true');
-    this.timer = window.setTimeout(() => this.ask(query), ASK_PAUSE_MS);
+  private showsTable(): boolean {
+    const choice = this.store.flame.value;
+    return choice?.shows === 'table' || (choice?.shows === 'butterfly' && !choice.around);
   }
 
-  private ask(query: Query): void {
-    this.asking = new AbortController();
-    this.store.client.flame(this.store.run, query, this.asking.signal).then(
-      (reply) => {
-        this.tree = flameTree(reply);
-        this.query = query;
-        this.focus = 0;
-        this.choose(null);
-        this.showNotes();
-        this.showFound();
-        this.showTable();
-        this.layOut();
-        this.element.setAttribute('aria-busy', 'false');
-      },
-      (error: unknown) => {
-        if (isAbort(error)) return;
-        const text = error instanceof Error ? error.message : String(error);
-        this.tree = null;
-        this.wanted = '';
-        this.choose(null);
-        this.showFound();
-        replaceChildren(this.notes, h('div', { role: 'alert' }, text));
-        this.showParts();
-        this.element.setAttribute('aria-busy', 'false');
-      },
-    );
-  }
-
-  /** The icicle or the table; where there is nothing, why, and what to do. */
+  /** The picture or the table; where there is nothing, why, and what to do. */
   private showParts(): void {
-    const shows = this.store.flame.value?.shows;
-    const reply = this.tree?.reply;
+    const reply = this.shown.trees[0]?.reply;
     const isEmpty = !reply || reply.count === 0;
-    this.scroller.classList.toggle('hidden', isEmpty || shows !== 'icicle');
-    this.table.classList.toggle('hidden', isEmpty || shows !== 'table');
+    this.scroller.classList.toggle('hidden', isEmpty || this.showsTable());
+    this.table.classList.toggle('hidden', isEmpty || !this.showsTable());
     this.empty.classList.toggle('hidden', !isEmpty);
     if (!isEmpty) return;
     const why = (reply?.notes ?? []).map((note) => h('p', {}, note));
     replaceChildren(this.empty, reply ? h('h3', {}, 'Nothing to show') : null, ...why);
   }
 
-  private showNotes(): void {
-    const reply = this.tree?.reply;
-    if (!reply) return;
-    this.showParts();
-    const count = plural(reply.count, reply.counts);
-    const what = `${reply.title}: ${flameWeight(reply, reply.total)} in ${count}`;
-    const lacking = reply.nodes_left_out;
-    const isRough = reply.count > 0 && reply.count < FEW_SAMPLES;
-    const notes = reply.count === 0 ? [] : reply.notes;
-    replaceChildren(
-      this.notes,
-      h('b', {}, what),
-      isRough ? h('span', {}, 'so few that shares are rough') : null,
-      ...notes.map((note) => h('span', {}, note)),
-      lacking > 0 ? h('span', {}, `the ${plural(lacking, 'lightest frame')} left out`) : null,
-    );
-  }
-
   private showFound(): void {
-    const tree = this.tree;
-    const found = tree && flameMatches(tree, this.store.flame.value?.search ?? '');
-    this.found.textContent =
-      found && tree
-        ? `${flamePercent(tree.reply, found.weight)} in ${plural(found.functions.size, 'function')}`
-        : '';
+    const tree = this.shown.trees[0];
+    const search = this.store.flame.value?.search ?? '';
+    const found = tree && this.shown.trees.length === 1 ? flameMatches(tree, search) : null;
+    this.found.textContent = tree && found ? foundText(tree, found) : '';
   }
 
   private showTable(): void {
     const choice = this.store.flame.value;
-    if (!this.tree || choice?.shows !== 'table') return;
-    replaceChildren(
-      this.table,
-      flameTable(this.tree, choice.search, (name) =>
-        this.store.showFlame({ search: name, shows: 'icicle' }),
-      ),
-    );
+    const tree = this.shown.trees[0];
+    if (!tree || !choice || !this.showsTable()) return;
+    const table = flameTable(tree, choice.search, {
+      find: (name) => this.store.showFlame({ search: name, shows: 'icicle' }),
+      around: (of) => this.around(of),
+    });
+    const hint = choice.shows === 'butterfly' ? h('p', { class: 'soft' }, CHOOSE) : null;
+    replaceChildren(this.table, hint, table);
+  }
+
+  private around(of: FlameFunction): void {
+    this.store.showFlame({ shows: 'butterfly', around: of, base: 'none' });
   }
 
   private layOut(): void {
-    const tree = this.tree;
+    const [tree, callers] = this.shown.trees;
     if (!tree) return;
-    this.boxes = flameBoxes(tree, this.focus, LEAST_PX / Math.max(this.surface.widthCss, 1));
-    const deepest = this.boxes.reduce((most, box) => Math.max(most, box.depth), 0);
+    const least = LEAST_PX / Math.max(this.surface.widthCss, 1);
+    this.boxes = callers
+      ? butterflyBoxes(tree, callers, least)
+      : flameBoxes(tree, this.focus, least);
+    const deepest = this.boxes.reduce((most, box) => Math.max(most, box.row), 0);
     this.content.style.height = `${(deepest + 1) * FLAME_ROW_PX}px`;
     this.redraw();
+  }
+
+  /** Of a butterfly, to the row of its function. */
+  private scrollToMiddle(): void {
+    const middle = this.boxes.find((box) => box.part === 0);
+    const height = this.scroller.clientHeight;
+    const isButterfly = this.shown.trees.length > 1;
+    this.scroller.scrollTop =
+      isButterfly && middle ? Math.max((middle.row + 0.5) * FLAME_ROW_PX - height / 2, 0) : 0;
   }
 
   private resize(): void {
@@ -234,44 +196,43 @@ export class FlamePanel {
     this.layOut();
   }
 
-  private zoomTo(node: number): void {
-    this.focus = node;
+  /** A butterfly isn't zoomed: another function is its middle. */
+  private zoomTo(spot: FlameSpot): void {
+    const tree = this.shown.trees[spot.part];
+    const at = tree?.reply.nodes[spot.node]?.function ?? null;
+    const of = at === null ? undefined : tree?.reply.functions[at];
+    if (this.shown.trees.length > 1) {
+      if (of) this.around({ name: of.name, module: of.module });
+      return;
+    }
+    this.focus = spot.node;
     this.layOut();
-    this.scroller.scrollTop = Math.max(((this.tree?.depth[node] ?? 0) - 2) * FLAME_ROW_PX, 0);
+    this.scroller.scrollTop = Math.max(((tree?.depth[spot.node] ?? 0) - 2) * FLAME_ROW_PX, 0);
   }
 
   /** Selects a frame and says what it is. */
-  private choose(node: number | null): void {
-    this.selected = node;
+  private choose(spot: FlameSpot | null): void {
+    this.selected = spot;
     if (this.store.moments.value.length > 0) this.store.moments.set([]);
-    const tree = this.tree;
-    if (node === null || !tree) this.chosen.replaceChildren();
-    else {
-      const entry = tree.reply.nodes[node];
-      const click = () => this.showMoments(node);
-      const show = h('button', { on: { click } }, 'Its moments on the timeline');
-      const itself = this.sum(tree, entry?.self ?? 0);
-      const text = `${this.sum(tree, entry?.total ?? 0)} (itself ${itself})`;
-      const name = flameName(tree.reply, node);
-      replaceChildren(
-        this.chosen,
-        h('code', { class: 'ellipsis', title: name }, name),
-        h('span', { class: 'soft' }, text),
-        show,
-      );
+    const tree = spot ? this.shown.trees[spot.part] : undefined;
+    if (!spot || !tree) {
+      const hint = this.painted.length > 0 ? h('span', { class: 'soft' }, HINT) : null;
+      replaceChildren(this.chosen, hint);
+    } else {
+      const moments = this.shown.query ? () => this.showMoments(spot) : null;
+      const around = (of: FlameFunction) => this.around(of);
+      replaceChildren(this.chosen, ...flameChosen(tree, spot.node, { moments, around }));
     }
     this.redraw();
   }
 
-  private sum(tree: FlameTree, weight: number): string {
-    return `${flameWeight(tree.reply, weight)}, ${flamePercent(tree.reply, weight)}`;
-  }
-
-  private showMoments(node: number): void {
-    const { store, query } = this;
-    store.client.flameMoments(store.run, query, node).then(
+  private showMoments(spot: FlameSpot): void {
+    const { store } = this;
+    const { query } = this.shown;
+    if (!query) return;
+    store.client.flameMoments(store.run, query, spot.node).then(
       (found) => {
-        if (this.selected !== node || this.query !== query) return;
+        if (this.selected !== spot || this.shown.query !== query) return;
         // Going to moments moves the view; the tree stays what it was of.
         const stretch = store.flameStretch();
         if (store.flameScope() === 'screen') store.showFlame({ scope: 'stretch', stretch });
@@ -288,28 +249,29 @@ export class FlamePanel {
       const [x, y] = [event.clientX - bounds.left, event.clientY - bounds.top];
       return hitFlame(this.boxes, this.surface.widthCss, this.scroller.scrollTop, x, y);
     };
+    const spotAt = (event: MouseEvent): FlameSpot | null => {
+      const box = at(event);
+      return box && { part: box.part, node: box.node };
+    };
     this.scroller.addEventListener('scroll', () => this.redraw(), { signal });
     const { canvas } = this;
     canvas.addEventListener('pointermove', (event) => this.hover(at(event), event), { signal });
     canvas.addEventListener('pointerleave', (event) => this.hover(null, event), { signal });
-    canvas.addEventListener('click', (event) => this.choose(at(event)?.node ?? null), { signal });
-    canvas.addEventListener('dblclick', (event) => this.zoomTo(at(event)?.node ?? 0), { signal });
+    canvas.addEventListener('click', (event) => this.choose(spotAt(event)), { signal });
+    const all = { part: 0, node: 0 };
+    canvas.addEventListener('dblclick', (event) => this.zoomTo(spotAt(event) ?? all), { signal });
     canvas.addEventListener('keydown', (event) => this.key(event), { signal });
   }
 
   private hover(box: FlameBox | null, event: MouseEvent): void {
-    this.hovered = box?.node ?? null;
-    const tree = this.tree;
-    const entry = box && tree ? tree.reply.nodes[box.node] : undefined;
-    if (!box || !tree || !entry) this.tooltip.hide();
+    this.hovered = box;
+    const tree = box ? this.shown.trees[box.part] : undefined;
+    if (!box || !tree) this.tooltip.hide();
     else {
-      const of = entry.function === null ? undefined : tree.reply.functions[entry.function];
-      const lines = [
-        `total ${this.sum(tree, entry.total)}`,
-        `itself ${this.sum(tree, entry.self)}`,
-      ];
-      if (entry.left_out > 0) lines.push(`left out below ${this.sum(tree, entry.left_out)}`);
-      if (of && of.module !== '') lines.push(of.module);
+      const at = tree.reply.nodes[box.node]?.function ?? null;
+      const module = at === null ? '' : (tree.reply.functions[at]?.module ?? '');
+      const lines = flameFacts(tree, box.node);
+      if (module !== '') lines.push(module);
       const title = flameName(tree.reply, box.node);
       this.tooltip.show({ title, lines }, event.clientX, event.clientY);
     }
@@ -317,22 +279,32 @@ export class FlamePanel {
   }
 
   private key(event: KeyboardEvent): void {
-    const tree = this.tree;
+    const spot = this.selected ?? { part: 0, node: this.focus };
+    const tree = this.shown.trees[spot.part];
     if (!tree) return;
-    const node = this.selected ?? this.focus;
-    const parent = tree.reply.nodes[node]?.parent ?? null;
-    const siblings = parent === null ? [node] : (tree.children[parent] ?? []);
-    const beside = (by: number) => siblings[siblings.indexOf(node) + by] ?? node;
-    if (event.key === 'ArrowDown') this.choose(tree.children[node]?.[0] ?? node);
-    else if (event.key === 'ArrowUp') this.choose(parent ?? node);
-    else if (event.key === 'ArrowLeft') this.choose(beside(-1));
-    else if (event.key === 'ArrowRight') this.choose(beside(1));
-    else if (event.key === 'Enter') this.zoomTo(node);
-    else if (event.key === ' ') this.showMoments(node);
-    else if (event.key === 'Escape' && this.focus !== 0) this.zoomTo(0);
+    const to = (node: number) => this.choose({ part: spot.part, node });
+    if (event.key === 'Enter') this.zoomTo(spot);
+    else if (event.key === ' ') this.showMoments(spot);
+    else if (event.key === 'Escape' && this.focus !== 0) this.zoomTo({ part: 0, node: 0 });
     else if (event.key === 'Escape' && this.selected !== null) this.choose(null);
-    else return;
+    else {
+      const next = neighbour(tree, spot, event.key);
+      if (next === null) return;
+      to(next);
+    }
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+/** The frame that an arrow leads to; null: another key. Callers stand above, so down is back. */
+function neighbour(tree: FlameTree, { part, node }: FlameSpot, key: string): number | null {
+  const parent = tree.reply.nodes[node]?.parent ?? null;
+  const siblings = parent === null ? [node] : (tree.children[parent] ?? []);
+  const beside = (by: number) => siblings[siblings.indexOf(node) + by] ?? node;
+  const inner = tree.children[node]?.[0] ?? node;
+  if (key === 'ArrowDown') return part === 0 ? inner : (parent ?? node);
+  if (key === 'ArrowUp') return part === 0 ? (parent ?? node) : inner;
+  if (key === 'ArrowLeft') return beside(-1);
+  return key === 'ArrowRight' ? beside(1) : null;
 }

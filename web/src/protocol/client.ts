@@ -6,6 +6,8 @@ import { Columns } from './columns';
 import type {
   Details,
   FindingList,
+  FlameButterfly,
+  FlameDiffReply,
   FlameMoments,
   FlameReply,
   RunList,
@@ -33,7 +35,7 @@ export interface Window {
 }
 
 /** What has details of its own by a number. */
-export type DetailsOf = 'polls' | 'spans' | 'events' | 'samples' | 'dumps';
+export type DetailsOf = 'polls' | 'spans' | 'events' | 'samples' | 'dumps' | 'waits';
 
 export type Query = Record<string, string | number | undefined>;
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -79,7 +81,13 @@ export class Client {
   flame(run: string, query: Query, signal?: AbortSignal): Promise<FlameReply> {
     return this.json(`${path(run)}/flame`, query, signal);
   }
-  /** The samples behind a node of the tree that flame() gives for the same query. */
+  flameDiff(run: string, query: Query, signal?: AbortSignal): Promise<FlameDiffReply> {
+    return this.json(`${path(run)}/flame/diff`, query, signal);
+  }
+  flameButterfly(run: string, query: Query, signal?: AbortSignal): Promise<FlameButterfly> {
+    return this.json(`${path(run)}/flame/butterfly`, query, signal);
+  }
+  /** What is behind a node of the tree that flame() gives for the same query. */
   flameMoments(run: string, query: Query, node: number): Promise<FlameMoments> {
     return this.json(`${path(run)}/flame/moments`, { ...query, node });
   }

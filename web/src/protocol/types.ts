@@ -149,6 +149,7 @@ export interface Finding {
   lane: number | null;
   task: string | null;
   poll: number | null;
+  span: number | null;
   where: string | null;
   evidence: string[];
   next: string | null;
@@ -229,7 +230,7 @@ export interface SpanParts {
 }
 
 export interface Details {
-  what: 'poll' | 'park' | 'wait' | 'span' | 'event' | 'sample' | 'dump';
+  what: 'poll' | 'park' | 'wait' | 'span' | 'event' | 'sample' | 'dump' | 'offcpu';
   title: string;
   index: number | null;
   at_ns: number;
@@ -242,35 +243,78 @@ export interface Details {
   frames?: StackFrame[];
 }
 
-/** A flame tree; weights are in `unit`. See docs/spec/flame.md. */
-export interface FlameReply {
+interface FlameHead {
   title: string;
   counts: string;
   unit: 'ns' | 'bytes' | 'count';
   inverted: boolean;
+  /** a note says what the weights lack, or have too much */
+  uncertain: boolean;
+  notes: string[];
+  nodes_left_out: number;
+  functions_left_out: number;
+}
+
+/** A flame tree; weights are in `unit`. See docs/spec/flame.md. */
+export interface FlameReply extends FlameHead {
+  order: 'heavy' | 'time';
   total: number;
+  /** what percents are of */
+  whole: number;
   count: number;
   truncated: number;
   left_out: number;
-  nodes_left_out: number;
-  functions_left_out: number;
-  notes: string[];
+  /** command lines that show the same; not of parts of a butterfly */
+  commands?: string[];
   functions: { name: string; module: string; self: number; total: number }[];
   nodes: {
     function: number | null;
     parent: number | null;
+    start: number;
     self: number;
     total: number;
     left_out: number;
   }[];
 }
 
-/** The samples behind a frame, by time. */
+/** The trees around one function. */
+export interface FlameButterfly {
+  callers: FlameReply;
+  callees: FlameReply;
+}
+
+/** Before, and now. */
+export type Sides = [number, number];
+
+/** Two flame trees as one; a node's `width` is the sum of its shares of both. */
+export interface FlameDiffReply extends FlameHead {
+  whole: Sides;
+  count: Sides;
+  width: number;
+  before: string;
+  notes_before: string[];
+  functions: { name: string; module: string; self: Sides; total: Sides }[];
+  nodes: {
+    function: number | null;
+    parent: number | null;
+    start: number;
+    self: Sides;
+    total: Sides;
+    width: number;
+  }[];
+}
+
+/** What is behind a frame, by time: samples, waits, lock waits, allocations by their indexes. */
 export interface FlameMoments {
   total: number;
   weight: number;
   left_out: number;
-  moments: { sample: number; at_ns: number }[];
+  moments: {
+    of: 'sample' | 'wait' | 'lock' | 'allocation';
+    index: number;
+    at_ns: number;
+    dur_ns: number;
+  }[];
 }
 
 export interface SearchHit {

@@ -2,6 +2,8 @@
 // the custom properties of styles.css whenever the theme changes.
 // SPDX-License-Identifier: Apache-2.0
 
+import type { FlameReason } from '../model/flame';
+
 export interface Paint {
   css: string;
   /** as a Uint32 of ImageData on a little-endian machine: AABBGGRR */
@@ -36,6 +38,10 @@ export interface Palette {
   warning: Paint;
   critical: Paint;
   selection: Paint;
+  /** of waits by reason */
+  reasons: Record<NonNullable<FlameReason>, Paint>;
+  changeMore: Paint;
+  changeLess: Paint;
   shade: string;
 }
 
@@ -59,6 +65,15 @@ export function paint(css: string): Paint {
   const luminance = luma(red) * 0.2126 + luma(green) * 0.7152 + luma(blue) * 0.0722;
   const ink = luminance > 0.179 ? '#000000' : '#ffffff';
   return { css: text, ink, pixel: ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0 };
+}
+
+/** From `from` (0) to `to` (1). */
+export function mix(from: Paint, to: Paint, share: number): Paint {
+  const channel = (at: number) => {
+    const [a, b] = [from, to].map(({ css }) => Number.parseInt(css.slice(at, at + 2), 16));
+    return Math.round((a ?? 0) + ((b ?? 0) - (a ?? 0)) * share).toString(16).padStart(2, '0');
+  };
+  return paint(`#${channel(1)}${channel(3)}${channel(5)}`);
 }
 
 /** Of an sRGB channel: linear light (WCAG 2). */
@@ -97,6 +112,17 @@ export function readPalette(root: HTMLElement): Palette {
     warning: get('warning'),
     critical: get('critical'),
     selection: get('selection'),
+    reasons: {
+      'on-cpu': get('reason-on-cpu'),
+      lock: get('reason-lock'),
+      socket: get('reason-socket'),
+      disk: get('reason-disk'),
+      timer: get('reason-timer'),
+      events: get('reason-events'),
+      other: get('reason-other'),
+    },
+    changeMore: get('change-more'),
+    changeLess: get('change-less'),
     shade: style.getPropertyValue('--shade').trim(),
   };
 }

@@ -2,7 +2,7 @@
 // the panels show. Every change goes through here, so that the URL and all panels follow.
 // SPDX-License-Identifier: Apache-2.0
 import { Signal } from '../base/signal';
-import { FLAME_CHOICE, type FlameChoice } from '../model/flame';
+import { baseStretch, FLAME_CHOICE, type FlameChoice, type Stretch } from '../model/flame_choice';
 import { type GroupKind, type Layout, layOut, pageOf, type RowChoices } from '../model/layout';
 import { EMPTY, type Panel, type Selection, type Spot, type UrlState } from '../model/url_state';
 import { fitAll, fitRange, reveal, type View } from '../model/view';
@@ -178,6 +178,13 @@ export class ViewerStore {
     if (scope === 'range') return this.range.value;
     if (scope === 'stretch') return this.flame.value?.stretch ?? null;
     return [this.view.value.start, this.view.value.end];
+  }
+
+  /** What the flame graph is compared with, and the stretch of it; a range may be taken away. */
+  flameBase(): { base: FlameChoice['base']; stretch: Stretch | null } {
+    const base = this.flame.value?.base ?? 'none';
+    if (base === 'range' && !this.range.value) return { base: 'none', stretch: null };
+    return { base, stretch: baseStretch(base, this.flameStretch(), this.range.value) };
   }
 
   closeFlame(): void {

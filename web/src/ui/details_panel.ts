@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
 import { formatDuration } from '../base/format';
-import type { FlameChoice } from '../model/flame';
+import { type FlameChoice, WHOLE_CHOICE } from '../model/flame_choice';
 import { isAbort } from '../protocol/client';
 import type { Details } from '../protocol/types';
 import type { ViewerStore } from '../store/viewer_store';
@@ -89,21 +89,23 @@ function content(store: ViewerStore, details: Details): Node[] {
   if (details.parts) out.push(spanParts(details.parts));
   if (details.frames && details.frames.length > 0) out.push(stackFrames(details.frames));
   const flame = flameChange(details, worker?.worker ?? null);
-  const text = details.what === 'sample' ? 'In the flame graph' : 'Flame graph of it';
+  const isMoment = details.what === 'sample' || details.what === 'offcpu';
+  const text = isMoment ? 'In the flame graph' : 'Flame graph of it';
   const open = () => flame && store.showFlame(flame);
   const opener = flame ? h('button', { on: { click: open } }, text) : null;
   out.push(h('div', { class: 'panel-actions' }, zoom, opener));
   return out;
 }
 
-/** What the flame graph is to be of: exactly a span or a poll, or where a sample's function is. */
+/** What the flame graph is to be of: exactly a span or a poll, or where a moment's function is. */
 function flameChange(details: Details, worker: number | null): Partial<FlameChoice> | null {
-  const whole = { worker: null, task: null, span: null, label: '', search: '' };
+  const whole = { ...WHOLE_CHOICE, of: 'time' } as const;
   const { what, index, at_ns: from, dur_ns: length, task } = details;
   if (details.has_id && index !== null) return { ...whole, scope: 'all', span: index };
   const kept = { ...whole, scope: 'stretch', stretch: [from, from + (length ?? 0)] } as const;
   if (what === 'span' && task !== null) return { ...kept, task };
   if (what === 'poll' && length !== null && worker !== null) return { ...kept, worker };
-  const leaf = what === 'sample' ? details.frames?.[0]?.name : null;
-  return leaf ? { search: leaf } : null;
+  const leaf = details.frames?.[0]?.name;
+  if (what === 'sample') return leaf ? { of: 'cpu', search: leaf } : null;
+  return what === 'offcpu' && leaf ? { of: 'offcpu', search: leaf } : null;
 }

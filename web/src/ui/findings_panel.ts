@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
 import { formatCount, formatDuration, plural } from '../base/format';
+import { findingChoice } from '../model/flame_choice';
 import type { Finding } from '../protocol/types';
 import type { ViewerStore } from '../store/viewer_store';
 
@@ -59,8 +60,15 @@ function entry(store: ViewerStore, finding: Finding, index: number): HTMLElement
     ...finding.evidence,
     finding.next ? `Next: ${finding.next}` : null,
   ].filter((text) => text !== null);
+  const worker = store.summary.workers.find((one) => one.lane === finding.lane)?.worker ?? null;
+  const flame = findingChoice(finding, worker);
+  const open = () => flame && store.showFlame(flame);
+  const label = `flame graph of this finding: ${finding.message}`;
+  const opener = flame
+    ? h('button', { class: 'small opener', title: label, on: { click: open } }, 'Flame graph')
+    : null;
   const detail = h('ul', { class: 'more hidden' }, ...more.map((text) => h('li', {}, text)));
-  return h(
+  const entry = h(
     'button',
     { class: `finding ${finding.severity}`, on: { click: () => store.openFinding(index) } },
     h(
@@ -74,4 +82,5 @@ function entry(store: ViewerStore, finding: Finding, index: number): HTMLElement
     h('span', {}, finding.message),
     more.length > 0 ? detail : null,
   );
+  return h('div', { class: 'finding-entry' }, entry, opener);
 }

@@ -2,7 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h } from '../base/dom';
 import { formatDuration } from '../base/format';
-import type { FlameChoice } from '../model/flame';
+import {
+  type FlameBase,
+  type FlameChoice,
+  type FlameOf,
+  type FlameShows,
+  hasWaits,
+  isHeap,
+} from '../model/flame_choice';
 import type { ViewerStore } from '../store/viewer_store';
 
 const SCOPES: readonly [FlameChoice['scope'], string][] = [
@@ -13,69 +20,141 @@ const SCOPES: readonly [FlameChoice['scope'], string][] = [
 ];
 const TYPING_PAUSE_MS = 300;
 
+const OFS: readonly [FlameOf, string][] = [
+  ['cpu', 'On CPU'],
+  ['offcpu', 'Off CPU'],
+  ['time', 'On and off CPU'],
+  ['locks', 'Locks'],
+  ['allocated', 'Heap: allocated'],
+  ['live', 'Heap: live'],
+];
+const SHOWS: readonly [FlameShows, string][] = [
+  ['icicle', 'Left heavy'],
+  ['inverted', 'Inverted: by leaf'],
+  ['time', 'Order of time'],
+  ['butterfly', 'Callers and callees'],
+  ['table', 'Table'],
+];
+const BASES: readonly [FlameBase, string][] = [
+  ['none', 'Compare with…'],
+  ['previous', 'the time before it'],
+  ['range', 'the measured range'],
+  ['all', 'the whole trace'],
+];
+const TOPS: readonly [FlameChoice['top'], string][] = [
+  ['reason', 'by reason'],
+  ['call', 'by call'],
+  ['none', 'by function'],
+];
+
 export function flameControls(store: ViewerStore, found: HTMLElement): HTMLElement {
-  const scope = h('select', { 'aria-label': 'stretch of time' });
-  for (const [name, text] of SCOPES) scope.append(h('option', { value: name }, text));
-  scope.addEventListener('change', () => {
-    const chosen = scope.value as FlameChoice['scope'];
-    const mark = store.mark.value;
-    if (chosen !== 'stretch' || !mark) return store.showFlame({ scope: chosen });
-    store.showFlame({ scope: chosen, stretch: [mark.start, mark.end] });
-  });
-  const worker = workerSelect(store);
-  const task = toggle('Task', (on) => store.showFlame({ task: on ? store.task.value : null }));
-  const inSpan = toggle('Span', (on) => store.showFlame({ span: on ? spanOf(store) : null }));
-  const inverted = toggle('Inverted', (on) => store.showFlame({ inverted: on }));
-  const label = typed('label: tenant=acme', 'label', (text) => store.showFlame({ label: text }));
   const search = typed('find a function', 'find a function', (text) =>
     store.showFlame({ search: text }),
   );
-  const table = toggle('Table', (on) => store.showFlame({ shows: on ? 'table' : 'icicle' }));
-  const length = h('span', { class: 'soft' });
+  const parts = [...kindControls(store), ...subjectControls(store), ...waitControls(store)];
+  parts.push({
+    elements: [h('span', { class: 'spacer' }), found, search, closeButton(store)],
+    update: (choice) => setText(search, choice.search),
+  });
   const update = () => {
     const choice = store.flame.value;
-    if (!choice) return;
+    if (choice) for (const part of parts) part.update(choice);
+  };
+  const { flame, range, mark, task, selection, view } = store;
+  for (const part of [flame, range, mark, task, selection, view]) {
+    (part as { watch(listener: () => void): unknown }).watch(update);
+  }
+  const elements = parts.flatMap((part) => part.elements);
+  return h('div', { class: 'flame-controls' }, h('h2', {}, 'Flame graph'), ...elements);
+}
+
+interface Control {
+  elements: HTMLElement[];
+  update: (choice: FlameChoice) => void;
+}
+
+/** What the weights are, in which view, of which stretch, against what. */
+function kindControls(store: ViewerStore): Control[] {
+  const of = choose(OFS, 'what the flame graph is of', (value) =>
+    store.showFlame({ of: value, ...(isHeap(value) ? { worker: null } : {}) }),
+  );
+  const shows = choose(SHOWS, 'view', (value) => {
+    const isPlain = value === 'time' || value === 'butterfly';
+    store.showFlame({ shows: value, around: null, ...(isPlain ? { base: 'none' } : {}) });
+  });
+  const scope = choose(SCOPES, 'stretch of time', (value) => {
+    const mark = store.mark.value;
+    const kept = value === 'stretch' && mark ? { stretch: [mark.start, mark.end] as const } : {};
+    store.showFlame({ scope: value, ...kept });
+  });
+  const length = h('span', { class: 'soft' });
+  const base = choose(BASES, 'compare with', (value) => store.showFlame({ base: value }));
+  const update = (choice: FlameChoice) => {
     const stretch = store.flameStretch();
+    of.value = choice.of;
+    shows.value = choice.shows;
+    setEnabled(shows, 'time', !isHeap(choice.of));
     scope.value = store.flameScope();
     setEnabled(scope, 'range', store.range.value !== null);
     setEnabled(scope, 'stretch', store.mark.value !== null || choice.stretch !== null);
+    base.value = store.flameBase().base;
+    base.classList.toggle('hidden', choice.shows === 'time' || choice.shows === 'butterfly');
+    setEnabled(base, 'range', store.range.value !== null && store.flameScope() !== 'range');
+    setEnabled(base, 'previous', stretch !== null);
+    setEnabled(base, 'all', stretch !== null);
     const lengthNs = stretch ? stretch[1] - stretch[0] : store.durationNs;
     length.textContent = choice.span === null ? formatDuration(lengthNs) : ''; // not the span's
+  };
+  return [{ elements: [of, shows, scope, length, base], update }];
+}
+
+/** Whose it is. */
+function subjectControls(store: ViewerStore): Control[] {
+  const worker = workerSelect(store);
+  const task = toggle((on) => store.showFlame({ task: on ? store.task.value : null }));
+  const inSpan = toggle((on) => store.showFlame({ span: on ? spanOf(store) : null }));
+  const label = typed('label: tenant=acme', 'label', (text) => store.showFlame({ label: text }));
+  const update = (choice: FlameChoice) => {
     worker.value = choice.worker === null ? '' : String(choice.worker);
+    worker.classList.toggle('hidden', isHeap(choice.of)); // its samples don't tell
     const id = choice.task ?? store.task.value;
     task.set(choice.task !== null, id === null ? null : `Task ${id}`);
     const span = choice.span ?? spanOf(store);
     inSpan.set(choice.span !== null, span === null ? null : `Span #${span}`);
-    inverted.set(choice.inverted, 'Inverted');
-    table.set(choice.shows === 'table', 'Table');
-    for (const [input, text] of [
-      [label, choice.label],
-      [search, choice.search],
-    ] as const) {
-      if (document.activeElement !== input) input.value = text;
-    }
+    setText(label, choice.label);
   };
-  const { flame, range, mark, task: ofTask, selection, view } = store;
-  for (const part of [flame, range, mark, ofTask, selection, view]) {
-    (part as { watch(listener: () => void): unknown }).watch(update);
-  }
-  return h(
-    'div',
-    { class: 'flame-controls' },
-    h('h2', {}, 'Flame graph'),
-    scope,
-    length,
-    worker,
-    task.element,
-    inSpan.element,
-    label,
-    inverted.element,
-    table.element,
-    h('span', { class: 'spacer' }),
-    found,
-    search,
-    closeButton(store),
-  );
+  return [{ elements: [worker, task.element, inSpan.element, label], update }];
+}
+
+/** What only waits, or only the heap has. */
+function waitControls(store: ViewerStore): Control[] {
+  const top = choose(TOPS, 'what stands on top', (value) => store.showFlame({ top: value }));
+  const parked = toggle((on) => store.showFlame({ parked: on }));
+  const counts = toggle((on) => store.showFlame({ counts: on }));
+  const update = (choice: FlameChoice) => {
+    top.value = choice.top;
+    top.classList.toggle('hidden', !hasWaits(choice.of) || choice.shows === 'table');
+    parked.set(choice.parked, hasWaits(choice.of) ? 'Idle workers' : null);
+    counts.set(choice.counts, isHeap(choice.of) ? 'Counts' : null);
+  };
+  return [{ elements: [top, parked.element, counts.element], update }];
+}
+
+/** Not while the user types in it. */
+function setText(input: HTMLInputElement, text: string): void {
+  if (document.activeElement !== input) input.value = text;
+}
+
+/** A list to choose from. */
+function choose<T extends string>(
+  options: readonly (readonly [T, string])[],
+  label: string,
+  changed: (value: T) => void,
+): HTMLSelectElement {
+  const select = h('select', { 'aria-label': label });
+  for (const [value, text] of options) select.append(h('option', { value }, text));
+  select.addEventListener('change', () => changed(select.value as T));
+  return select;
 }
 
 function closeButton(store: ViewerStore): HTMLElement {
@@ -111,9 +190,9 @@ function workerSelect(store: ViewerStore): HTMLSelectElement {
 }
 
 /** A box to tick; `set` shows it, or hides it where there is nothing to tick it for. */
-function toggle(text: string, changed: (on: boolean) => void) {
+function toggle(changed: (on: boolean) => void) {
   const box = h('input', { type: 'checkbox' });
-  const name = h('span', {}, text);
+  const name = h('span', {});
   const element = h('label', { class: 'check' }, box, name);
   box.addEventListener('change', () => changed(box.checked));
   return {

@@ -16,7 +16,9 @@ export function flameSteps(store: ViewerStore, found: FlameMoments): HTMLElement
     if (!moment) return;
     at.textContent = `${formatCount(step + 1)} of ${formatCount(shown)}${left}`;
     store.reveal(moment.at_ns);
-    store.select({ what: 'samples', index: moment.sample }, null);
+    const what = moment.of === 'sample' ? 'samples' : moment.of === 'wait' ? 'waits' : null;
+    if (what) store.select({ what, index: moment.index }, null);
+    else store.select(null, { lane: null, start: moment.at_ns, end: moment.at_ns + moment.dur_ns });
   };
   const button = (text: string, label: string, by: number) =>
     h('button', { title: label, 'aria-label': label, on: { click: () => go(by) } }, text);
