@@ -47,10 +47,10 @@ struct CpuSampleOptions {
 // leave of the limit of timers (ulimit -i), aren't sampled; CpuProfileEvents and the metadata say
 // so. With perf so are those beyond 256 or a quarter of the descriptors that are left (ulimit -n).
 // Once sampling is on, a handler that takes the signal over ends it. Any thread, not in a signal
-// handler. A host that resets the signal to SIG_DFL meanwhile is ended by the next one: remove
-// first. Link dial9_session. Memory: 2 KiB for each sample of half a second, 512 KiB to 8 MiB, as
-// far as it was used. Cost: at most 0.3 % of the sampled CPU time at 99 Hz by timers, up to twice
-// that by perf (bench/cpu_samples).
+// handler. A host that resets the signal to SIG_DFL meanwhile is ended by the next one (unless
+// dial9 is preloaded): remove first. Link dial9_session. Memory: 2 KiB for each sample of half a
+// second, 512 KiB to 8 MiB, as far as it was used. Cost: at most 0.3 % of the sampled CPU time at
+// 99 Hz by timers, up to twice that by perf (bench/cpu_samples).
 Status add_cpu_samples(const CpuSampleOptions& options = {}) noexcept;
 
 // After return no timer of ours is armed and no perf event open. The signal's handler stays, and

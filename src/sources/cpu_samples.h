@@ -23,7 +23,7 @@ inline constexpr std::size_t kSampleStackBytes = std::size_t{6} << 10;
 void set_sample_ring(SampleRing* ring) noexcept;
 // Handles `signal` from now on; whose it was before isn't asked. False: refused by the system.
 bool install_tick_handler(int signal) noexcept;
-// True while `signal` is handled by it.
+// True while `signal` is handled by it, and by no handler of the host's beside it.
 bool is_tick_handler_installed(int signal) noexcept;
 // What signal_owner() is to take for ours.
 void on_cpu_tick(int signal, siginfo_t* info, void* context);

@@ -14,6 +14,7 @@
 #include <cerrno>
 
 #include "recorder/recording_state.h"
+#include "recorder/shared_signal.h"
 #include "sources/cpu_samples.h"
 #include "sources/signal_frame.h"
 #include "sources/thread_timers.h"
@@ -81,7 +82,7 @@ void take_sample(const siginfo_t& info, const ucontext_t& context) noexcept {
 
 }  // namespace
 
-void on_cpu_tick(int /*signal*/, siginfo_t* info, void* context) {
+void on_cpu_tick(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   if (is_our_tick(*info)) {
     if (recording_epoch() == 0) {
@@ -89,8 +90,10 @@ void on_cpu_tick(int /*signal*/, siginfo_t* info, void* context) {
     } else {
       take_sample(*info, *static_cast<const ucontext_t*>(context));
     }
+    errno = error;
+  } else {
+    pass_on(signal, info, context);
   }
-  errno = error;
 }
 
 void set_sample_ring(SampleRing* ring) noexcept {
@@ -111,13 +114,14 @@ bool install_tick_handler(int signal) noexcept {
   for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) {
     sigdelset(&action.sa_mask, fault);
   }
-  return ::sigaction(signal, &action, nullptr) == 0;
+  share_signal(signal, on_cpu_tick);
+  return kernel_sigaction(signal, &action, nullptr) == 0;
 }
 
 bool is_tick_handler_installed(int signal) noexcept {
   struct sigaction now{};
-  return ::sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
-         now.sa_sigaction == on_cpu_tick;
+  return kernel_sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+         now.sa_sigaction == on_cpu_tick && host_handler(signal) == nullptr;
 }
 
 std::size_t ring_slots(std::uint32_t cpus, std::uint32_t frequency_hz) noexcept {

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 
+#include "recorder/shared_signal.h"
 #include "sources/signal_owner.h"
 
 namespace dial9::internal {
@@ -32,9 +33,12 @@ std::string signal_name(int signal) {
 
 std::string signal_owner(int signal, SignalHandler ours) {
   struct sigaction now{};
-  if (::sigaction(signal, nullptr, &now) != 0) return "can't be used";
+  if (kernel_sigaction(signal, nullptr, &now) != 0) return "can't be used";
   const bool has_info = (now.sa_flags & SA_SIGINFO) != 0;
-  if (has_info && now.sa_sigaction == ours) return "";
+  if (has_info && now.sa_sigaction == ours) {
+    void* const host = host_handler(signal);
+    return host == nullptr ? "" : "is handled by " + describe(host);
+  }
   if (!has_info && now.sa_handler == SIG_IGN) return "is ignored";
   if (has_info || now.sa_handler != SIG_DFL) {
     return "is handled by " + describe(has_info ? reinterpret_cast<void*>(now.sa_sigaction)

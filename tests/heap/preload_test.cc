@@ -51,6 +51,10 @@ class HeapPreload : public testing::Test {
 
   // The program's exit status.
   int run(const std::string& next_library, bool as_nobody = false) const {
+    return run_program(program_, (directory_ / "site").string(), next_library, as_nobody);
+  }
+  int run_program(const fs::path& program, const std::string& argument,
+                  const std::string& next_library = "", bool as_nobody = false) const {
     const pid_t child = ::fork();
     if (child == 0) {
       if (as_nobody && (::setgroups(0, nullptr) != 0 || ::setresgid(kNobody, kNobody, kNobody) ||
@@ -63,7 +67,7 @@ class HeapPreload : public testing::Test {
       ::setenv("DIAL9_MEMORY_PROFILE_ENABLED", "1", 1);
       ::setenv("DIAL9_MEMORY_TRACK_LIVESET", "1", 1);
       ::setenv("DIAL9_MEMORY_SAMPLE_RATE_BYTES", "4096", 1);
-      ::execl(program_.c_str(), program_.c_str(), (directory_ / "site").c_str(), nullptr);
+      ::execl(program.c_str(), program.c_str(), argument.c_str(), nullptr);
       ::_exit(91);
     }
     int status = 0;
@@ -138,6 +142,13 @@ TEST_F(HeapPreload, NobodyWithoutCapabilitiesHasTheSame) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become nobody";
   ASSERT_EQ(run("", true), 0);
   expect_truth(found());
+}
+
+// perl does the first, sort the second.
+TEST_F(HeapPreload, AProgramThatResetsOrTakesTheSignalOfSamplesIsNotEndedByThem) {
+  for (const char* way : {"default", "handler", "signal", "sysv"}) {
+    EXPECT_EQ(run_program(DIAL9_RESETTING_CHILD, way), 7) << way;
+  }
 }
 
 class HeapChain : public HeapPreload, public testing::WithParamInterface<const char*> {};
