@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recorder/kept_files.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/unique_fd.h"
@@ -32,6 +34,14 @@ void close_slot(Slot& slot) noexcept {
   if (fd >= 0 && leads_to(fd, slot.file)) ::close(fd);
 }
 
+// A host with a low limit needs its numbers more than we do.
+std::uint32_t places_here() noexcept {
+  constexpr rlim_t kShare = 32;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<std::uint32_t>(std::min<rlim_t>(limit.rlim_cur / kShare, kMostKeptFiles));
+}
+
 }  // namespace
 
 KeptFile::~KeptFile() {
@@ -51,7 +61,8 @@ std::string_view KeptFile::read(char* buffer, std::size_t room) noexcept {
   slot_plus_one_ = 0;
   if (!fd) return {};
   const std::string_view text = read_from(fd.get(), buffer, room);
-  for (std::uint32_t i = 0; i < kMostKeptFiles && slot_plus_one_ == 0 && !text.empty(); ++i) {
+  const std::uint32_t places = places_here();
+  for (std::uint32_t i = 0; i < places && slot_plus_one_ == 0 && !text.empty(); ++i) {
     Slot& slot = g_slots[i];
     int expected = 0;
     if (!slot.plus_one.compare_exchange_strong(expected, kBeingFilled, std::memory_order_acquire)) {

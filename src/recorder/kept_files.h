@@ -1,6 +1,7 @@
 // Kernel files that a source reads again and again: kept open, since a read is then five times
-// cheaper. Strongest property: at most kMostKeptFiles descriptors, all CLOEXEC; they are closed
-// while nothing is recorded and in the child of a fork, and opened again when they are next read.
+// cheaper. Strongest property: at most kMostKeptFiles descriptors, and a 32nd of RLIMIT_NOFILE, all
+// CLOEXEC; they are closed while nothing is recorded and in the child of a fork, and opened again
+// when they are next read.
 // Spec: docs/spec/recorder.md, "Politeness".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -23,7 +24,7 @@ class KeptFile {
   KeptFile& operator=(const KeptFile&) = delete;
 
   // The whole content, if it fits into `room` bytes at `buffer`; empty: it can't be read. About 1
-  // us and what the kernel takes to write it; 5 us more where all places are taken.
+  // us and what the kernel takes to write it; 5 us more where no place is left.
   std::string_view read(char* buffer, std::size_t room) noexcept;
   const std::string& path() const { return path_; }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,6 +103,23 @@ TEST_F(KeptFiles, OneWhoseNumberTheHostTookIsOpenedAgainAndTheHostsIsLeftAlone) 
   file.reset();
   EXPECT_TRUE(leads_to(taken.get(), identity_of(host.get())));
   EXPECT_TRUE(leads_to(taken_last.get(), identity_of(host.get())));
+}
+
+TEST_F(KeptFiles, AProcessThatMayOpenFewFilesKeepsAlmostNone) {
+  write("a", "one");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  std::vector<std::unique_ptr<KeptFile>> files;
+  for (const rlim_t limit : {31, 64}) {
+    const rlimit few{limit, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int i = 0; i < 4; ++i) {
+      files.push_back(std::make_unique<KeptFile>(path("a")));
+      EXPECT_EQ(text(*files.back()), "one");
+    }
+    EXPECT_EQ(kept_files_open(), limit / 32);
+  }
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST_F(KeptFiles, AProgramThatIsExecutedHasNoneOfThem) {
