@@ -63,7 +63,9 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
     if (!internal::require_module_table()) {
       result.messages.push_back("stacks can't be named later: too many sources");
     }
-    auto [recorder, status] = Recorder::start(plan.options);
+    RecorderOptions options = plan.options;
+    if (plan.is_quiet) options.on_message = [](const std::string&) {};
+    auto [recorder, status] = Recorder::start(options);
     result.recorder = std::move(recorder);
     result.status = std::move(status);
     if (!result.status) result.messages.push_back("not recording: " + result.status.message());

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,33 @@ TEST_F(FromEnvironment, StartsInTheDirectoryThatItNames) {
   remove_source("platform_stalls");
   remove_source("resources");
   EXPECT_TRUE(remove_cpu_samples()) << "on unless told otherwise";
+}
+
+// What the recorder says while it runs, too: here that it can't write its segment.
+TEST_F(FromEnvironment, SaysNothingWhereItIsToBeQuiet) {
+  ::setenv("DIAL9_ENABLED", "true", 1);
+  ::setenv("DIAL9_CPU_PROFILE_ENABLED", "false", 1);
+  ::setenv("DIAL9_ANONYMOUS_MEMORY", "1", 1);
+  for (const bool is_quiet : {false, true}) {
+    ::setenv("DIAL9_QUIET", is_quiet ? "1" : "0", 1);
+    testing::internal::CaptureStderr();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const rlimit small{64, 64};
+      ::setrlimit(RLIMIT_FSIZE, &small);
+      EnvRecorder env = recorder_from_env();
+      const bool is_started = env.status.ok();
+      env.recorder.stop();
+      ::_exit(is_started ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(said.empty(), is_quiet) << said;
+  }
+  ::unsetenv("DIAL9_ANONYMOUS_MEMORY");
+  ::unsetenv("DIAL9_CPU_PROFILE_ENABLED");
 }
 
 TEST_F(FromEnvironment, SamplesAcceptQueuesWhereAskedTo) {
