@@ -96,7 +96,8 @@ Finding make_finding(const Trace& trace, StallCause cause, const OfCause& of) {
         ", " + counted(of.times, "time") + ", for up to " + human_duration(worst.stalled_ns);
     finding.worst_ns = worst.stalled_ns;
   } else {
-    finding.message += " in " + counted(of.times, "stretch", "stretch", "stretches") + ", up to " +
+    finding.message += " in " + std::to_string(of.times) +
+                       (of.times == 1 ? " stretch" : " stretches") + ", up to " +
                        human_duration(of.total_ns) + " in all";
     finding.worst_ns = of.worst_ns;
     finding.evidence.push_back("the worst: up to " + human_duration(of.worst_ns) + " of " +

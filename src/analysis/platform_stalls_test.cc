@@ -171,6 +171,8 @@ TEST(PlatformStalls, PressureOfDisksIsToldAndExcusesNothing) {
   const auto pressure = find(trace, FindingKind::kPlatformStall);
   ASSERT_TRUE(pressure);
   EXPECT_EQ(pressure->severity, Severity::kInfo);
+  EXPECT_NE(pressure->message.find(" in 1 stretch, up to 900 ms"), std::string::npos)
+      << pressure->message;
 }
 
 TEST(PlatformStalls, ABlockingCallThatTheyExplainIsNotClaimed) {
@@ -211,7 +213,8 @@ TEST(PlatformStalls, KernelWaitThatThrottlingExplainsIsNotTheMachines) {
   const auto throttled = find(trace, FindingKind::kPlatformStall, "cpu_throttled");
   ASSERT_TRUE(throttled);
   EXPECT_EQ(throttled->severity, Severity::kCritical);
-  EXPECT_NE(throttled->message.find("1.20 s in all"), std::string::npos) << throttled->message;
+  EXPECT_NE(throttled->message.find(" in 20 stretches, up to 1.20 s in all"), std::string::npos)
+      << throttled->message;
 }
 
 TEST(PlatformStalls, AStepOfTheClockIsAWarningASuspendAndALittleStealAreFacts) {
