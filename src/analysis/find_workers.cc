@@ -62,6 +62,20 @@ Late late_while_idle(const Trace& trace, std::uint32_t busy, std::uint32_t idle)
   return late;
 }
 
+// Time in the lane's polls that the platform may have added to them, at most.
+std::uint64_t stalled_in_polls_ns(const FindContext& context, const Lane& lane) {
+  std::uint64_t stalled_ns = 0;
+  if (context.platform.empty()) {
+    return stalled_ns;
+  }
+  for (std::uint32_t poll = lane.polls.first; poll < lane.polls.last; ++poll) {
+    const std::uint64_t start_ns = context.trace.polls.start_ns[poll];
+    const std::uint64_t end_ns = context.trace.polls.end_ns[poll];
+    stalled_ns += std::min(context.platform.most_ns(start_ns, end_ns), end_ns - start_ns);
+  }
+  return std::min(stalled_ns, lane.busy_ns);
+}
+
 void judge(const FindContext& context, const std::string& name, const Group& group, Findings& out) {
   const Trace& trace = context.trace;
   const auto by_busy = [&](std::uint32_t a, std::uint32_t b) {
@@ -71,9 +85,16 @@ void judge(const FindContext& context, const std::string& name, const Group& gro
   const Lane& busiest = trace.lanes[*most];
   const Lane& idlest = trace.lanes[*least];
   const auto wall = static_cast<double>(std::max<std::uint64_t>(trace.duration_ns(), 1));
-  const double busy = static_cast<double>(busiest.busy_ns) / wall;
   const double idle = static_cast<double>(idlest.busy_ns) / wall;
-  if (busy < kInfoBusy || busy < kInfoRatio * idle) {
+  const auto is_apart = [&](double share) {
+    return share >= kInfoBusy && share >= kInfoRatio * idle;
+  };
+  if (!is_apart(static_cast<double>(busiest.busy_ns) / wall)) {
+    return;
+  }
+  const std::uint64_t stalled_ns = stalled_in_polls_ns(context, busiest);
+  const double busy = static_cast<double>(busiest.busy_ns - stalled_ns) / wall;
+  if (!is_apart(busy)) {
     return;
   }
   Finding finding;
@@ -96,6 +117,10 @@ void judge(const FindContext& context, const std::string& name, const Group& gro
                     human_share(idle);
   finding.evidence.push_back(counted(late.count, "poll") + " of the busy one began over " +
                              human_duration(kLateNs) + " late while the other was parked");
+  if (stalled_ns != 0) {
+    finding.evidence.push_back("stalls of the platform, up to " + human_duration(stalled_ns) +
+                               " of its polls, are taken off");
+  }
   for (const std::uint32_t lane : group.lanes) {
     if (finding.evidence.size() <= 8) {
       finding.evidence.push_back(worker_text(trace, lane) + ": " +

@@ -193,6 +193,24 @@ TEST(PlatformStalls, ABlockingCallThatTheyExplainIsNotClaimed) {
   EXPECT_FALSE(blocked(true));
 }
 
+// One poll that a stopped process was in, and polls that are the worker's own.
+TEST(PlatformStalls, AWorkerThatWasOnlyStalledInItsPollsIsNotTheBusyOne) {
+  const auto busy = [](std::uint64_t own_ns, bool is_stalled) {
+    TraceBuilder builder;
+    builder.poll(kSecond, 3 * kSecond, 0, 1);
+    builder.poll(3 * kSecond, 3 * kSecond + own_ns, 0, 1);
+    builder.poll(kSecond, kSecond + kMs, 1, 2);
+    builder.poll(6 * kSecond, 6 * kSecond + kMs, 1, 2);
+    if (is_stalled) builder.platform_stall(kSecond + kMs, 3 * kSecond, "late_wakeup", 1'990 * kMs);
+    return find(builder.load(), FindingKind::kWorkerImbalance);
+  };
+  ASSERT_TRUE(busy(kMs, false));
+  EXPECT_FALSE(busy(kMs, true));
+  const auto apart = busy(2 * kSecond, true);
+  ASSERT_TRUE(apart);
+  EXPECT_TRUE(says(*apart, "stalls of the platform, up to 1.99 s of its polls, are taken off"));
+}
+
 TEST(PlatformStalls, KernelWaitThatThrottlingExplainsIsNotTheMachines) {
   const auto waits = [](bool is_throttled) {
     TraceBuilder builder;
