@@ -143,7 +143,14 @@ class Namer final : public FrameNamer {
     if (address == 0x99) return {};
     return {{.name = std::string(path) + "@" + std::to_string(address) + (is_return ? "r" : "")}};
   }
+  void expect(std::string_view path, std::string_view,
+              std::span<const std::uint64_t> addresses) override {
+    for (const std::uint64_t address : addresses) {
+      expected += std::string(path) + "@" + std::to_string(address) + " ";
+    }
+  }
   int asked = 0;
+  std::string expected;
 };
 
 TEST(CpuFlame, NamesFramesByTheModuleAndTheOffsetInItsFile) {
@@ -156,6 +163,8 @@ TEST(CpuFlame, NamesFramesByTheModuleAndTheOffsetInItsFile) {
   const Trace trace = samples.builder.load();
   EXPECT_EQ(folded(trace, {}, &namer), "0x9000;/bin/app@32r;/bin/app@16 2\napp+0x99 1\n");
   EXPECT_EQ(namer.asked, 3) << "each place once";
+  EXPECT_EQ(namer.expected, "/bin/app@16 /bin/app@31 /bin/app@153 ")
+      << "once, and the call, not what it returns to";
   EXPECT_EQ(folded(trace, {}, &namer, true), "/bin/app@16;/bin/app@32r;0x9000 2\napp+0x99 1\n");
 }
 

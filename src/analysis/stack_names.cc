@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/stack_names.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -89,6 +90,36 @@ std::vector<symbolize::Frame> StackNames::own_frames(std::uint64_t address,
   return frames;
 }
 
+// Tells the namer once of each module which addresses the trace has in it: asked one by one, a
+// namer may have to go far for each.
+void StackNames::expect(const Module& module, NameId run) {
+  const std::pair one(run, module);
+  if (std::find(expected_.begin(), expected_.end(), one) != expected_.end()) {
+    return;
+  }
+  expected_.push_back(one);
+  const auto [at, is_new] = code_of_run_.try_emplace(run);
+  std::vector<std::uint64_t>& code = at->second;
+  for (std::size_t stack = 0; is_new && stack < trace_.stacks.ranges.size(); ++stack) {
+    const Range range = trace_.stacks.ranges[stack];
+    for (std::uint32_t i = range.first; trace_.stacks.runs[stack] == run && i < range.last; ++i) {
+      const bool is_return = i != range.first || leaf_ == Leaf::kReturn;
+      const std::uint64_t address = trace_.stacks.frames[i];
+      code.push_back(is_return && address != 0 ? address - 1 : address);
+    }
+  }
+  if (is_new) {
+    std::sort(code.begin(), code.end());
+    code.erase(std::unique(code.begin(), code.end()), code.end());
+  }
+  std::vector<std::uint64_t> in_file;
+  for (auto next = std::lower_bound(code.begin(), code.end(), module.begin);
+       next != code.end() && *next < module.end; ++next) {
+    in_file.push_back(*next - module.bias);
+  }
+  namer_->expect(trace_.names.text(module.path), trace_.names.text(module.build_id), in_file);
+}
+
 FrameId StackNames::frame(const symbolize::Frame& found, std::string_view module) {
   const FrameId id = by_ == FrameBy::kLine
                          ? tree_.frame(found.name, module, found.at_file, found.at_line)
@@ -115,6 +146,9 @@ std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t a
     frames.push_back(tree_.frame(hex(place.address)));
     return frames;
   }
+  if (module && namer_ != nullptr) {
+    expect(*module, place.run);
+  }
   for (const symbolize::Frame& found :
        frames_of(trace_, namer_, place.run, at_ns, place.address, place.is_return)) {
     frames.push_back(frame(found, file));
@@ -138,6 +172,7 @@ const std::vector<FrameId>& StackNames::frames_at(const Place& place, std::uint6
 
 std::span<const FrameId> StackNames::frames(std::uint32_t stack, std::uint64_t at_ns, Leaf leaf) {
   frames_.clear();
+  leaf_ = leaf;
   if (stack == kNoIndex) {
     return frames_;
   }

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analysis/flame.h"
@@ -24,6 +25,10 @@ class FrameNamer {
   // `is_return`: the address that a call returns to. Empty: no name is known for certain.
   virtual std::vector<symbolize::Frame> frames(std::string_view path, std::string_view build_id,
                                                std::uint64_t address, bool is_return) = 0;
+  // What will be asked for of a file: addresses of code, so of the call, not what it returns to.
+  // Together they may be found faster. Names nothing by itself.
+  virtual void expect(std::string_view /*path*/, std::string_view /*build_id*/,
+                      std::span<const std::uint64_t> /*addresses*/) {}
   // The same of an address of the kernel's. `boot_id`: which boot of which machine the trace is of;
   // empty: it doesn't say, or is of several.
   virtual std::vector<symbolize::Frame> kernel_frames(std::string_view /*boot_id*/,
@@ -75,6 +80,7 @@ class StackNames {
   std::vector<FrameId> make_frames(const Place& place, std::uint64_t at_ns);
   std::vector<symbolize::Frame> own_frames(std::uint64_t address, std::uint64_t code) const;
   FrameId frame(const symbolize::Frame& found, std::string_view module);
+  void expect(const Module& module, NameId run);
 
   const Trace& trace_;
   FrameNamer* namer_;
@@ -82,6 +88,9 @@ class StackNames {
   FrameBy by_;
   std::unordered_map<Place, std::vector<FrameId>, Hash> known_;
   std::vector<FrameId> frames_;
+  Leaf leaf_ = Leaf::kInterrupted;  // of the stacks that are asked for
+  std::unordered_map<NameId, std::vector<std::uint64_t>> code_of_run_;  // sorted, each once
+  std::vector<std::pair<NameId, Module>> expected_;
 };
 
 }  // namespace dial9::analysis

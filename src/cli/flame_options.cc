@@ -36,12 +36,35 @@ std::string check_worker(const std::string& text) {
 }
 
 // Empty: the environment doesn't say where.
-std::string cache_folder() {
+std::string cache_folder(const std::string& of) {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/dial9/symbols";
+  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/dial9/" + of;
   const char* const home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache/dial9/symbols";
+  if (home != nullptr && home[0] == '/') return std::string(home) + "/.cache/dial9/" + of;
   return "";
+}
+
+std::string servers() {
+  const char* const urls = std::getenv("DEBUGINFOD_URLS");
+  return urls == nullptr ? "" : urls;
+}
+
+bool asks_servers(const FlameOptions& options) {
+  return options.asks_debuginfod && !servers().empty() && !cache_folder("debuginfod").empty();
+}
+
+symbolize::SymbolizerOptions symbolizer_options(const FlameOptions& options) {
+  const std::vector<std::string> command = {"/proc/self/exe", kDwarfWorkerArgument};
+  symbolize::SymbolizerOptions given;
+  given.directories = options.symbol_paths;
+  given.dwarf.command = command;
+  given.cache.directory = options.has_cache ? cache_folder("symbols") : "";
+  given.wants_lines = options.by_line;
+  given.debuginfod.command = command;
+  given.debuginfod.urls = asks_servers(options) ? servers() : "";
+  given.debuginfod.directory = cache_folder("debuginfod");
+  given.debuginfod.shows_progress = true;
+  return given;
 }
 
 }  // namespace
@@ -102,13 +125,24 @@ void add_symbol_options(Verb& verb, FlameOptions& options) {
   verb.flag("!--no-symbol-cache", options.has_cache,
             "Neither use nor keep what was found about addresses "
             "(XDG_CACHE_HOME or ~/.cache, dial9/symbols, 128 MiB at most)");
+  verb.flag("--debuginfod", options.asks_debuginfod,
+            "Fetch debug files that aren't here from the servers in DEBUGINFOD_URLS (1 GiB a file, "
+            "4 GiB in all, in dial9/debuginfod beside the symbol cache)");
 }
 
-FileNamer::FileNamer(const FlameOptions& options)
-    : symbolizer_({.directories = options.symbol_paths,
-                   .dwarf = {.command = {"/proc/self/exe", kDwarfWorkerArgument}},
-                   .cache = {.directory = options.has_cache ? cache_folder() : ""},
-                   .wants_lines = options.by_line}) {}
+FileNamer::FileNamer(const FlameOptions& options) : symbolizer_(symbolizer_options(options)) {
+  if (options.asks_debuginfod && !asks_servers(options)) {
+    notes_.emplace_back(
+        "--debuginfod: nobody is asked; name servers in DEBUGINFOD_URLS, and a place for files in "
+        "XDG_CACHE_HOME or HOME");
+  }
+}
+
+std::vector<std::string> FileNamer::notes() const {
+  std::vector<std::string> notes = notes_;
+  notes.insert(notes.end(), symbolizer_.notes().begin(), symbolizer_.notes().end());
+  return notes;
+}
 
 namespace {
 
@@ -123,7 +157,8 @@ void write_notes(const std::vector<std::string>& notes) {
 
 void write_flame(const FlameOptions& options, bool is_json, const analysis::FlameTree& tree,
                  analysis::FlameHeading heading, const FileNamer& namer) {
-  heading.notes.insert(heading.notes.end(), namer.notes().begin(), namer.notes().end());
+  const std::vector<std::string> more = namer.notes();
+  heading.notes.insert(heading.notes.end(), more.begin(), more.end());
   if (is_json || options.format == "json") {
     write_out(analysis::flame_json(tree, heading));
   } else if (options.format == "svg") {

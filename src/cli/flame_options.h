@@ -37,6 +37,7 @@ struct FlameOptions {
   bool by_line = false;
   std::vector<std::string> symbol_paths;
   bool has_cache = true;
+  bool asks_debuginfod = false;
   analysis::FrameBy frame_by() const {
     return by_line ? analysis::FrameBy::kLine : analysis::FrameBy::kFunction;
   }
@@ -57,13 +58,18 @@ class FileNamer final : public analysis::FrameNamer {
                                        std::uint64_t address, bool is_return) override {
     return symbolizer_.frames(path, build_id, address, is_return);
   }
+  void expect(std::string_view path, std::string_view build_id,
+              std::span<const std::uint64_t> addresses) override {
+    symbolizer_.expect(path, build_id, addresses);
+  }
   std::vector<symbolize::Frame> kernel_frames(std::string_view boot_id, std::uint64_t address,
                                               bool is_return) override {
     return symbolizer_.kernel_frames(boot_id, address, is_return);
   }
-  const std::vector<std::string>& notes() const { return symbolizer_.notes(); }
+  std::vector<std::string> notes() const;  // by now
 
  private:
+  std::vector<std::string> notes_;
   symbolize::Symbolizer symbolizer_;
 };
 

@@ -203,6 +203,14 @@ TEST_F(FlameVerb, ShowsInlinedFunctionsAsFramesOfTheirOwnAndTheirLines) {
   EXPECT_EQ(flame("--lines --label plugin=one --no-symbol-cache"), text);
 }
 
+TEST_F(FlameVerb, SaysThatNoServerIsNamedWhereDebuginfodIsAsked) {
+  grind_coffee(20);
+  dump();
+  ::unsetenv("DEBUGINFOD_URLS");
+  EXPECT_NE(flame("--debuginfod").find("--debuginfod: nobody is asked"), std::string::npos);
+  EXPECT_EQ(flame("").find("nobody is asked"), std::string::npos);
+}
+
 class KernelFlame : public testing::CliTest {
  protected:
   void TearDown() override { remove_cpu_samples(); }

@@ -116,7 +116,8 @@ int show(const analysis::Trace& trace, const Options& options, HeapOrder order) 
   FileNamer namer(options.flame);
   std::vector<std::string> sites;
   if (report.by == HeapBy::kSite) sites = analysis::heap_site_names(trace, report, &namer);
-  report.notes.insert(report.notes.end(), namer.notes().begin(), namer.notes().end());
+  const std::vector<std::string> notes = namer.notes();
+  report.notes.insert(report.notes.end(), notes.begin(), notes.end());
   write_out(options.trace.is_json
                 ? analysis::heap_json(trace, report, sites)
                 : analysis::heap_text(trace, report, order, options.flame.limit, sites));

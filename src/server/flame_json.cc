@@ -57,6 +57,13 @@ std::vector<symbolize::Frame> SharedNamer::frames(std::string_view path, std::st
   return inner_->frames(path, build_id, address, is_return);
 }
 
+void SharedNamer::expect(std::string_view path, std::string_view build_id,
+                         std::span<const std::uint64_t> addresses) {
+  if (inner_ == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  inner_->expect(path, build_id, addresses);
+}
+
 std::vector<symbolize::Frame> SharedNamer::kernel_frames(std::string_view boot_id,
                                                          std::uint64_t address, bool is_return) {
   if (inner_ == nullptr) return {};

@@ -23,6 +23,8 @@ class SharedNamer final : public analysis::FrameNamer {
   explicit SharedNamer(analysis::FrameNamer* inner) : inner_(inner) {}
   std::vector<symbolize::Frame> frames(std::string_view path, std::string_view build_id,
                                        std::uint64_t address, bool is_return) override;
+  void expect(std::string_view path, std::string_view build_id,
+              std::span<const std::uint64_t> addresses) override;
   std::vector<symbolize::Frame> kernel_frames(std::string_view boot_id, std::uint64_t address,
                                               bool is_return) override;
 

@@ -5,8 +5,10 @@
 #include <elfutils/libdw.h>
 #include <gelf.h>
 #include <malloc.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <limits>
@@ -15,17 +17,18 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/os_error.h"
 #include "symbolize/demangle.h"
 #include "symbolize/dwarf_file.h"
+#include "symbolize/elf_file.h"
 
 namespace dial9::symbolize {
 namespace {
 
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
-constexpr std::uint32_t kMostNested = 256;    // entries within entries
-constexpr int kMostReferences = 16;           // from a function to its declaration
-constexpr int kMostLookedAt = 64;             // units that claim one address
-constexpr std::uint32_t kLooksBetween = 256;  // at the memory
+constexpr std::uint32_t kMostNested = 256;  // entries within entries
+constexpr int kMostReferences = 16;         // from a function to its declaration
+constexpr int kMostLookedAt = 64;           // units that claim one address
 
 struct Range {
   std::uint64_t begin;
@@ -84,6 +87,11 @@ struct Described {
   Place place;
 };
 
+std::size_t bytes_in_use() {
+  const struct mallinfo2 heap = ::mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
+
 bool is_code_section(const GElf_Shdr& header) {
   return (header.sh_flags & SHF_EXECINSTR) != 0 && (header.sh_flags & SHF_ALLOC) != 0 &&
          header.sh_size != 0 && header.sh_addr + header.sh_size > header.sh_addr;
@@ -135,9 +143,13 @@ std::vector<Piece> flatten(std::vector<ScopeRange> ranges) {
 struct DwarfFile::State {
   int fd = -1;
   std::size_t most_bytes = 0;
+  void* map = nullptr;  // the file
+  std::size_t map_bytes = 0;
   Elf* elf = nullptr;
   Dwarf* dwarf = nullptr;
-  std::uint32_t looks = 0;
+  bool has_grown = false;              // by a unit, since the memory was looked at
+  const void* first_walked = nullptr;  // of the unit that was read last
+  const void* last_walked = nullptr;
   std::vector<Range> code;
   std::vector<Unit> units;
   std::vector<UnitRange> unit_ranges;  // by `begin`
@@ -148,6 +160,7 @@ struct DwarfFile::State {
   Result<void> open();
   void close();
   void list_units();
+  void let_go(const void* begin, const void* end) const;
   Unit* unit_at(std::uint64_t address);
   bool is_code(const Range& range) const;
   template <class Use>
@@ -155,7 +168,7 @@ struct DwarfFile::State {
   void read_unit(Unit& unit);
   struct Around;
   void walk(Dwarf_Die& parent_die, const Around& around, Unit& unit,
-            std::vector<ScopeRange>& ranges) const;
+            std::vector<ScopeRange>& ranges);
   std::string spaces_of(Unit& unit, Dwarf_Die& die) const;
   const std::string& file_of(const char* path);
   Place line_at(Unit& unit, std::uint64_t address);
@@ -165,8 +178,12 @@ struct DwarfFile::State {
 };
 
 Result<void> DwarfFile::State::open() {
+  map_bytes = regular_file_bytes(fd).value_or(0);
+  void* const mapped = ::mmap(nullptr, map_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (mapped == MAP_FAILED) return os_error(errno, "map", "it");
+  map = mapped;
   ::elf_version(EV_CURRENT);
-  elf = ::elf_begin(fd, ELF_C_READ_MMAP, nullptr);
+  elf = ::elf_memory(static_cast<char*>(map), map_bytes);
   if (elf == nullptr) return make_error(ErrorCode::kCorrupt, ::elf_errmsg(-1));
   code = code_of(elf);
   dwarf = ::dwarf_begin_elf(elf, DWARF_C_READ, nullptr);
@@ -176,12 +193,27 @@ Result<void> DwarfFile::State::open() {
 }
 
 void DwarfFile::State::close() {
+  first_walked = nullptr;
+  last_walked = nullptr;
   units.clear();
   unit_ranges.clear();
   described.clear();
   files.clear();
   if (dwarf != nullptr) ::dwarf_end(std::exchange(dwarf, nullptr));
   if (elf != nullptr) ::elf_end(std::exchange(elf, nullptr));
+  if (map != nullptr) ::munmap(std::exchange(map, nullptr), map_bytes);
+}
+
+// What was read of the file between two entries needn't stay in memory: a page that is needed once
+// more comes from the system's cache. Not of a section that was compressed, so isn't in the map.
+void DwarfFile::State::let_go(const void* begin, const void* end) const {
+  constexpr std::uintptr_t kPage = 4096;  // or larger: then it's refused
+  const auto low = (reinterpret_cast<std::uintptr_t>(begin) + kPage - 1) & ~(kPage - 1);
+  const auto high = reinterpret_cast<std::uintptr_t>(end) & ~(kPage - 1);
+  const auto first = reinterpret_cast<std::uintptr_t>(map);
+  if (low < high && low >= first && high <= first + map_bytes) {
+    (void)::madvise(reinterpret_cast<void*>(low), high - low, MADV_DONTNEED);
+  }
 }
 
 // A linker leaves what it threw away at address 0, or at one beyond all.
@@ -239,7 +271,7 @@ struct DwarfFile::State::Around {
 };
 
 void DwarfFile::State::walk(Dwarf_Die& parent_die, const Around& around, Unit& unit,
-                            std::vector<ScopeRange>& ranges) const {
+                            std::vector<ScopeRange>& ranges) {
   Dwarf_Die die;
   if (around.nested > kMostNested || ::dwarf_child(&parent_die, &die) != 0) return;
   std::uint32_t open_space = kNone;  // that ends where the next entry begins
@@ -248,6 +280,7 @@ void DwarfFile::State::walk(Dwarf_Die& parent_die, const Around& around, Unit& u
       if (unit.spaces[i].end == nullptr) unit.spaces[i].end = die.addr;
     }
     open_space = kNone;
+    last_walked = die.addr;
     Around inner = around;
     ++inner.nested;
     const int tag = ::dwarf_tag(&die);
@@ -276,6 +309,7 @@ void DwarfFile::State::walk(Dwarf_Die& parent_die, const Around& around, Unit& u
 
 void DwarfFile::State::read_unit(Unit& unit) {
   unit.is_read = true;
+  has_grown = true;
   Dwarf_Die root = unit.die;
   std::uint8_t type = 0;
   Dwarf_Die split{};
@@ -286,6 +320,9 @@ void DwarfFile::State::read_unit(Unit& unit) {
   }
   unit.dwarf = ::dwarf_cu_getdwarf(root.cu);
   std::vector<ScopeRange> ranges;
+  let_go(first_walked, last_walked);  // the unit before; this one will be looked at
+  first_walked = root.addr;
+  last_walked = root.addr;
   walk(root, {}, unit, ranges);
   unit.scopes.shrink_to_fit();
   unit.pieces = flatten(std::move(ranges));
@@ -447,8 +484,9 @@ Result<DwarfFile> DwarfFile::open(int fd, std::size_t most_bytes) {
 
 std::vector<Frame> DwarfFile::frames(std::uint64_t address) {
   State& state = *state_;
-  if (++state.looks % kLooksBetween == 0 && ::mallinfo2().uordblks > state.most_bytes) {
+  if (std::exchange(state.has_grown, false) && bytes_in_use() > state.most_bytes) {
     state.close();
+    (void)::malloc_trim(0);
     (void)state.open();  // a file that changed meanwhile has no units then
   }
   Unit* const unit = state.unit_at(address);

@@ -5,16 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "symbolize/frame.h"
+#include "symbolize/worker_process.h"
 
 namespace dial9::symbolize {
 
@@ -26,17 +24,13 @@ struct DwarfWorkerOptions {
   int look_ms = 10'000;  // until addresses are answered
 };
 
-// Not thread-safe. Starts the worker at the first open(); a worker that failed is replaced, at most
-// kMostWorkers times in all.
+// Not thread-safe. Starts the worker at the first open().
 class DwarfWorker {
  public:
-  static constexpr int kMostWorkers = 16;
   static constexpr std::size_t kMostAddresses = 1024;  // at a time
 
-  explicit DwarfWorker(DwarfWorkerOptions options) : options_(std::move(options)) {}
-  ~DwarfWorker() { stop(); }
-  DwarfWorker(const DwarfWorker&) = delete;
-  DwarfWorker& operator=(const DwarfWorker&) = delete;
+  explicit DwarfWorker(const DwarfWorkerOptions& options)
+      : options_(options), process_(options.command) {}
 
   // What frames() takes. Errors: kNotFound, kCorrupt, kUnsupported and others of the file; kLimit
   // (too long), kIo (the worker ended).
@@ -49,25 +43,24 @@ class DwarfWorker {
   struct File {
     std::string path;
     std::string build_id;
-    int worker = 0;  // which of them has it open
+    int process = 0;  // the one that has it open
     std::uint32_t number = 0;
   };
   Result<std::uint32_t> open_in_worker(const File& file);
-  Result<void> start();
-  void stop();
-  // A request and its answer.
-  Result<std::vector<std::uint8_t>> ask(std::span<const std::uint8_t> request, int within_ms);
 
   DwarfWorkerOptions options_;
   std::vector<File> files_;
-  int workers_ = 0;  // started so far
-  pid_t pid_ = 0;    // 0: none runs
-  UniqueFd socket_;
+  WorkerProcess process_;
 };
 
+// What questions begin with.
+inline constexpr std::uint32_t kOpenQuestion = 1;
+inline constexpr std::uint32_t kFramesQuestion = 2;
+inline constexpr std::uint32_t kFetchQuestion = 3;  // debuginfod.h
+
 // The worker: answers on descriptor 0, a stream socket, until the other end closes it. Closes all
-// descriptors but the first three, and sets limits on its own memory and CPU time. Returns the exit
-// code.
+// descriptors but the first three, and sets limits on its own memory, CPU time and files. Returns
+// the exit code.
 int run_dwarf_worker();
 
 }  // namespace dial9::symbolize

@@ -117,11 +117,11 @@ TEST_F(DwarfWorkerTest, IsReplacedWhenItEnded) {
 TEST_F(DwarfWorkerTest, IsNotStartedForEverWhereItAlwaysEnds) {
   const std::string log = directory_ + "/log";
   DwarfWorker worker({{"/bin/sh", "-c", "echo started >> '" + log + "'"}});
-  for (int i = 0; i < 2 * DwarfWorker::kMostWorkers; ++i) {
+  for (int i = 0; i < 2 * WorkerProcess::kMostStarts; ++i) {
     EXPECT_FALSE(worker.open(DIAL9_WHOLE, build_id_).has_value());
   }
   const std::string lines = content_of(log);
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), DwarfWorker::kMostWorkers);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), WorkerProcess::kMostStarts);
 }
 
 TEST_F(DwarfWorkerTest, FailsAloneWhereTheFileIsCutWhileItIsRead) {

@@ -103,16 +103,21 @@ struct Symbolizer::State {
   };
 
   explicit State(SymbolizerOptions given)
-      : options(std::move(given)), worker(options.dwarf), cache(options.cache) {}
+      : options(std::move(given)),
+        worker(options.dwarf),
+        cache(options.cache),
+        debuginfod(options.debuginfod) {}
 
   SymbolizerOptions options;
   DwarfWorker worker;
   FrameCache cache;
+  Debuginfod debuginfod;
   std::map<std::pair<std::string, std::string>, Module> modules;  // path, build id
   std::optional<Result<KernelSymbols>> kernel;                    // once it was asked for
   std::vector<std::string> notes;
   std::size_t bytes = 0;
-  std::size_t known = 0;  // over the modules
+  std::size_t known = 0;         // over the modules
+  std::vector<Frame> looked_up;  // of the last address
 
   void note(std::string text);
   std::vector<std::string> candidates(const std::string& path, const std::string& build_id,
@@ -120,10 +125,13 @@ struct Symbolizer::State {
   void take(Module& module, const std::string& path, std::optional<Found>& found);
   void load(Module& module);
   void load_files(Module& module);
+  bool fetch(Module& module);
+  void refuse(const Module& module, const std::string& file, const std::string& other);
   ElfSymbols::Function function_at(const Module& module, std::uint64_t address,
                                    bool is_return) const;
   std::vector<Frame> look(Module& module, std::uint64_t code);
-  std::vector<Frame> from_dwarf(Module& module, std::uint64_t code);
+  bool from_dwarf(Module& module, std::span<const std::uint64_t> codes);
+  Module* module_of(std::string_view path, std::string_view build_id);
 };
 
 void Symbolizer::State::note(std::string text) {
@@ -169,6 +177,33 @@ void Symbolizer::State::take(Module& module, const std::string& path, std::optio
   }
 }
 
+void Symbolizer::State::refuse(const Module& module, const std::string& file,
+                               const std::string& other) {
+  note("binary at " + file + " has build id " + (other.empty() ? "none" : other) +
+       ", the trace says " + module.build_id + ": not used; give --symbol-path");
+}
+
+// From a server, where that was asked for and something lacks. Whether there was a file.
+bool Symbolizer::State::fetch(Module& module) {
+  const bool is_whole =
+      module.symbols && !module.symbols->is_dynamic_only() && !module.dwarf_path.empty();
+  if (is_whole || !debuginfod.is_on() || !module.path.starts_with('/')) return false;
+  const auto path = debuginfod.fetch(module.build_id, file_name(module.path));
+  if (!path) {
+    const std::string of =
+        path.error().code == ErrorCode::kNotFound || path.error().code == ErrorCode::kLimit
+            ? " has no debug file of " + module.path
+            : "";
+    note("debuginfod" + of + ": " + path.error().message);
+    return false;
+  }
+  std::optional<Found> found = read_file(*path, module.build_id);
+  if (!found) return false;
+  if (found->build_id != module.build_id) refuse(module, *path, found->build_id);
+  take(module, *path, found);
+  return found->build_id == module.build_id;
+}
+
 void Symbolizer::State::load_files(Module& module) {
   const std::string& path = module.path;
   if (!path.starts_with('/')) {  // the vdso, or a path that was relative to who knows what
@@ -178,10 +213,6 @@ void Symbolizer::State::load_files(Module& module) {
   }
   std::optional<Found> own;
   if (path.starts_with('/')) own = read_file(path, module.build_id);
-  const auto refuse = [&](const std::string& file, const std::string& other) {
-    note("binary at " + file + " has build id " + (other.empty() ? "none" : other) +
-         ", the trace says " + module.build_id + ": not used; give --symbol-path");
-  };
   const bool is_own = own && own->build_id == module.build_id;
   bool is_there = is_own;
   for (const std::string& candidate :
@@ -190,11 +221,12 @@ void Symbolizer::State::load_files(Module& module) {
     std::optional<Found> found = read_file(candidate, module.build_id);
     if (!found) continue;
     is_there = is_there || found->build_id == module.build_id;
-    if (found->build_id != module.build_id) refuse(candidate, found->build_id);
+    if (found->build_id != module.build_id) refuse(module, candidate, found->build_id);
     take(module, candidate, found);
   }
-  if (own && !is_own) refuse(path, own->build_id);
+  if (own && !is_own) refuse(module, path, own->build_id);
   take(module, path, own);
+  is_there = fetch(module) || is_there;
   if (bytes > kMostBytes / 2 && !module.symbols) {
     note("symbols of " + path + " are left out: too many for the memory");
   } else if (!is_there && !own && !module.symbols && module.known.empty() &&
@@ -239,31 +271,68 @@ ElfSymbols::Function Symbolizer::State::function_at(const Module& module, std::u
   return module.symbols->find(address);
 }
 
-std::vector<Frame> Symbolizer::State::from_dwarf(Module& module, std::uint64_t code) {
+// Into `known`, and of one address into `looked_up` even where that is full. False: no more than
+// before is known.
+bool Symbolizer::State::from_dwarf(Module& module, std::span<const std::uint64_t> codes) {
   const auto give_up = [&](const Error& error) {
     note("no lines from " + module.dwarf_path + ": " + error.message);
     module.dwarf_path.clear();
-    return std::vector<Frame>();
+    return false;
   };
   if (!module.dwarf) {
     const Result<std::uint32_t> opened = worker.open(module.dwarf_path, module.build_id);
     if (!opened) return give_up(opened.error());
     module.dwarf = *opened;
   }
-  auto found = worker.frames(*module.dwarf, {&code, 1});
+  auto found = worker.frames(*module.dwarf, codes);
   if (!found) return give_up(found.error());
-  if (known < kMostKnown) {
-    ++known;
-    module.known[code] = found->front();
+  for (std::size_t i = 0; i < codes.size() && known < kMostKnown; ++i) {
+    known += module.known.try_emplace(codes[i], (*found)[i]).second ? 1 : 0;
     module.has_new = true;
   }
-  return std::move(found->front());
+  looked_up = std::move(found->back());
+  return true;
 }
 
 // What debug information says.
 std::vector<Frame> Symbolizer::State::look(Module& module, std::uint64_t code) {
   if (const auto at = module.known.find(code); at != module.known.end()) return at->second;
-  return module.dwarf_path.empty() ? std::vector<Frame>() : from_dwarf(module, code);
+  if (module.dwarf_path.empty() || !from_dwarf(module, {&code, 1})) return {};
+  return std::move(looked_up);
+}
+
+// Null: there are too many.
+Symbolizer::State::Module* Symbolizer::State::module_of(std::string_view path,
+                                                        std::string_view build_id) {
+  const std::pair key{std::string(path), std::string(build_id)};
+  auto at = modules.find(key);
+  if (at == modules.end()) {
+    if (modules.size() >= kMostModules) return nullptr;
+    at = modules.try_emplace(key).first;
+    at->second.path = key.first;
+    at->second.build_id = key.second;
+    load(at->second);
+  }
+  return &at->second;
+}
+
+void Symbolizer::expect(std::string_view path, std::string_view build_id,
+                        std::span<const std::uint64_t> addresses) {
+  State& state = *state_;
+  State::Module* const module = state.module_of(path, build_id);
+  if (module == nullptr) return;
+  std::vector<std::uint64_t> codes;
+  for (const std::uint64_t address : addresses) {
+    if (!module->known.contains(address)) codes.push_back(address);
+  }
+  std::sort(codes.begin(), codes.end());  // unit by unit
+  codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
+  for (std::span<const std::uint64_t> rest = codes;
+       !rest.empty() && !module->dwarf_path.empty() && state.known < kMostKnown;) {
+    const std::size_t count = std::min(rest.size(), DwarfWorker::kMostAddresses);
+    (void)state.from_dwarf(*module, rest.first(count));
+    rest = rest.subspan(count);
+  }
 }
 
 Symbolizer::Symbolizer(SymbolizerOptions options)
@@ -310,16 +379,9 @@ const std::vector<std::string>& Symbolizer::notes() const { return state_->notes
 std::vector<Frame> Symbolizer::frames(std::string_view path, std::string_view build_id,
                                       std::uint64_t address, bool is_return) {
   State& state = *state_;
-  const std::pair key{std::string(path), std::string(build_id)};
-  auto at = state.modules.find(key);
-  if (at == state.modules.end()) {
-    if (state.modules.size() >= kMostModules) return {};
-    at = state.modules.try_emplace(key).first;
-    at->second.path = key.first;
-    at->second.build_id = key.second;
-    state.load(at->second);
-  }
-  State::Module& module = at->second;
+  State::Module* const of = state.module_of(path, build_id);
+  if (of == nullptr) return {};
+  State::Module& module = *of;
   const ElfSymbols::Function function = state.function_at(module, address, is_return);
   const bool is_first = is_return && function.begin == address;  // of a handler's return
   std::vector<Frame> frames = state.look(module, is_return && !is_first ? address - 1 : address);

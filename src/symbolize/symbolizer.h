@@ -8,10 +8,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "symbolize/debuginfod.h"
 #include "symbolize/dwarf_worker.h"
 #include "symbolize/frame.h"
 #include "symbolize/frame_cache.h"
@@ -22,11 +24,12 @@ namespace dial9::symbolize {
 struct SymbolizerOptions {
   // Looked into first: by the file's name, the name with ".debug", and by build id
   // (".build-id/ab/cdef.debug").
-  std::vector<std::string> directories;
+  std::vector<std::string> directories = {};
   // Where a distribution puts split debug files.
   std::string debug_root = "/usr/lib/debug";
   DwarfWorkerOptions dwarf = {};
   FrameCacheOptions cache = {};
+  DebuginfodOptions debuginfod = {};
   bool wants_lines = false;  // modules that have none are named in the notes
   std::string kernel_list = "/proc/kallsyms";
   std::string boot_id = own_boot_id();
@@ -45,6 +48,11 @@ class Symbolizer {
   // `is_return`: the address that a call returns to. Empty: none is known.
   std::vector<Frame> frames(std::string_view path, std::string_view build_id, std::uint64_t address,
                             bool is_return);
+
+  // frames() will ask for these, less one where they are return addresses: looks them up together,
+  // which takes a tenth of the time of one by one.
+  void expect(std::string_view path, std::string_view build_id,
+              std::span<const std::uint64_t> addresses);
 
   // The kernel's function at an address, where `boot_id` is this machine's since it started.
   std::vector<Frame> kernel_frames(std::string_view boot_id, std::uint64_t address, bool is_return);

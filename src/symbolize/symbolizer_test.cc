@@ -290,6 +290,18 @@ TEST_F(SymbolizerLines, TakesAReturnAddressForTheCallBeforeIt) {
   expect_inlined(symbolizer.frames(kStripped, build_id_, inlined_ + 1, true));
 }
 
+TEST_F(SymbolizerLines, LooksUpTogetherWhatItWillBeAskedFor) {
+  Symbolizer symbolizer(with_lines());
+  const std::vector<std::uint64_t> both{hidden_, inlined_, hidden_};
+  symbolizer.expect(kStripped, build_id_, both);
+  fs::remove_all(directory_ + "/.build-id");
+  expect_inlined(symbolizer.frames(kStripped, build_id_, inlined_, false));
+  const auto hidden = symbolizer.frames(kStripped, build_id_, hidden_ + 1, true);
+  ASSERT_EQ(hidden.size(), 1U);
+  EXPECT_EQ(hidden[0].line, line_of("HIDDEN"));
+  symbolizer.expect(kStripped, build_id_, {});
+}
+
 TEST_F(SymbolizerLines, KnowsNothingOfAnAddressInNoFunction) {
   Symbolizer symbolizer(with_lines());
   EXPECT_TRUE(symbolizer.frames(kStripped, build_id_, 0, false).empty());

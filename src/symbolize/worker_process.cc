@@ -1,0 +1,162 @@
+// See worker_process.h. A message is its size (4 bytes) and its bytes.
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/worker_process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "base/bytes.h"
+#include "base/os_error.h"
+
+namespace dial9::symbolize {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+constexpr std::size_t kMostMessageBytes = 16 << 20;
+
+using Clock = std::chrono::steady_clock;
+
+// Waits until the socket can be read or written.
+bool wait_for(int fd, short what, Clock::time_point until) {
+  for (;;) {
+    constexpr std::int64_t kHourMs = 3'600'000;  // longer ones don't fit an int
+    const std::int64_t left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    pollfd entry{fd, what, 0};
+    const auto wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, kHourMs));
+    const int ready = ::poll(&entry, 1, wait_ms);
+    if (ready > 0) return true;
+    const bool is_over = ready == 0 ? left <= kHourMs : errno != EINTR;
+    if (is_over) return false;
+  }
+}
+
+enum class Moved : std::uint8_t { kAll, kEnded, kLate };
+
+// All of `bytes`, by `step(rest)`: recv or send.
+template <class Span, class Step>
+Moved move_all(int fd, short what, Span bytes, Clock::time_point until, Step step) {
+  while (!bytes.empty()) {
+    const ssize_t n = step(bytes);
+    if (n > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+      if (!wait_for(fd, what, until)) return Moved::kLate;
+    } else {
+      return Moved::kEnded;
+    }
+  }
+  return Moved::kAll;
+}
+
+Moved read_all(int fd, std::span<std::uint8_t> to, Clock::time_point until) {
+  return move_all(fd, POLLIN, to, until, [fd](std::span<std::uint8_t> rest) {
+    return ::recv(fd, rest.data(), rest.size(), MSG_DONTWAIT);
+  });
+}
+
+Moved write_all(int fd, std::span<const std::uint8_t> from, Clock::time_point until) {
+  return move_all(fd, POLLOUT, from, until, [fd](std::span<const std::uint8_t> rest) {
+    return ::send(fd, rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  });
+}
+
+Moved send_message(int fd, std::span<const std::uint8_t> bytes, Clock::time_point until) {
+  std::vector<std::uint8_t> message(sizeof(std::uint32_t));
+  store_le(message.data(), static_cast<std::uint32_t>(bytes.size()));
+  message.insert(message.end(), bytes.begin(), bytes.end());
+  return write_all(fd, message, until);
+}
+
+// A message that is too large is an end.
+Moved receive_message(int fd, Bytes& bytes, Clock::time_point until) {
+  std::uint8_t head[sizeof(std::uint32_t)];
+  if (const Moved moved = read_all(fd, head, until); moved != Moved::kAll) return moved;
+  const std::size_t size = load_le<std::uint32_t>(head);
+  if (size > kMostMessageBytes) return Moved::kEnded;
+  bytes.resize(size);
+  return read_all(fd, bytes, until);
+}
+
+// No hurry: the asker may be busy for days. Its end is the end of the stream.
+Clock::time_point never() { return Clock::now() + std::chrono::hours(24 * 365); }
+
+}  // namespace
+
+bool receive_question(Bytes& question) {
+  return receive_message(0, question, never()) == Moved::kAll;
+}
+
+bool send_answer(std::span<const std::uint8_t> answer) {
+  return send_message(0, answer, never()) == Moved::kAll;
+}
+
+Result<void> WorkerProcess::start() {
+  if (pid_ != 0) return {};
+  if (command_.empty()) {
+    return make_error(ErrorCode::kUnsupported, "no program for it");
+  }
+  if (starts_ >= kMostStarts) {
+    return make_error(ErrorCode::kLimit, "it failed too often");
+  }
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return os_error(errno, "make", "a pair of sockets");
+  }
+  UniqueFd own(ends[0]);
+  const UniqueFd other(ends[1]);
+  std::vector<char*> arguments;
+  for (std::string& text : command_) arguments.push_back(text.data());
+  arguments.push_back(nullptr);
+  std::vector<char*> variables;
+  for (std::string& text : variables_) variables.push_back(text.data());
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
+  variables.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, other.get(), 0);
+  ::posix_spawn_file_actions_adddup2(&actions, other.get(), 1);
+  const int failed =
+      ::posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), variables.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) {
+    pid_ = 0;
+    return make_error(ErrorCode::kIo, os_error(failed, "start", arguments[0]).error().message);
+  }
+  socket_ = std::move(own);
+  ++starts_;
+  return {};
+}
+
+void WorkerProcess::stop() {
+  socket_.reset();
+  if (pid_ == 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = 0;
+}
+
+Result<Bytes> WorkerProcess::ask(std::span<const std::uint8_t> question, int within_ms) {
+  const auto until = Clock::now() + std::chrono::milliseconds(within_ms);
+  Bytes answer;
+  Moved moved = send_message(socket_.get(), question, until);
+  if (moved == Moved::kAll) moved = receive_message(socket_.get(), answer, until);
+  if (moved == Moved::kAll) return answer;
+  stop();
+  if (moved == Moved::kLate) {
+    return make_error(ErrorCode::kLimit,
+                      "it took longer than " + std::to_string(within_ms / 1000) + " s");
+  }
+  return make_error(ErrorCode::kIo, "the process that does it ended");
+}
+
+}  // namespace dial9::symbolize

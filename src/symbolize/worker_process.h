@@ -1,0 +1,54 @@
+// A process of our own that answers questions, for what must not end or hold up the one that asks.
+// Strongest property: the answer or an error comes within the time that was given, whatever the
+// process does; one that failed is ended, and replaced at the next question, up to a number.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace dial9::symbolize {
+
+// Not thread-safe.
+class WorkerProcess {
+ public:
+  static constexpr int kMostStarts = 16;  // in all
+
+  // The program and its arguments; `variables` ("NAME=value") go before those of this process.
+  // Empty: it can't be started.
+  explicit WorkerProcess(std::vector<std::string> command, std::vector<std::string> variables = {})
+      : command_(std::move(command)), variables_(std::move(variables)) {}
+  ~WorkerProcess() { stop(); }
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  // Starts it if none runs. Errors: kUnsupported (no command), kLimit (too often), kIo.
+  Result<void> start();
+  void stop();
+  // Which of them runs, from 1 on; 0: none does.
+  int number() const { return pid_ == 0 ? 0 : starts_; }
+
+  // Asks the one that runs. Errors: kLimit (too long), kIo (it ended); then none runs.
+  Result<std::vector<std::uint8_t>> ask(std::span<const std::uint8_t> question, int within_ms);
+
+ private:
+  std::vector<std::string> command_;
+  std::vector<std::string> variables_;
+  int starts_ = 0;
+  pid_t pid_ = 0;  // 0: none runs
+  UniqueFd socket_;
+};
+
+// The process's own side, on descriptor 0: the next question; false: there will be none.
+bool receive_question(std::vector<std::uint8_t>& question);
+bool send_answer(std::span<const std::uint8_t> answer);
+
+}  // namespace dial9::symbolize
