@@ -61,7 +61,7 @@ class Server {
   }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   int requests() const { return requests_; }
-  std::string last_path() const { return path_; }  // once nobody asks any more
+  std::string last_path() const { return requests_ == 0 ? "" : path_; }  // nobody asks any more
 
  private:
   void serve() {
