@@ -172,7 +172,7 @@ struct DwarfFile::State {
   std::string spaces_of(Unit& unit, Dwarf_Die& die) const;
   const std::string& file_of(const char* path);
   Place line_at(Unit& unit, std::uint64_t address);
-  Place call_of(Unit& unit, Dwarf_Die& die);
+  Place place_of(Dwarf_Attribute* file, Dwarf_Attribute* line);
   const Described& describe(Unit& unit, Dwarf_Die& die);
   std::vector<Frame> frames_in(Unit& unit, std::uint64_t address);
 };
@@ -364,22 +364,25 @@ Place DwarfFile::State::line_at(Unit& unit, std::uint64_t address) {
   return {file_of(file), static_cast<std::uint32_t>(number)};
 }
 
-// Where an inlined function was called.
-Place DwarfFile::State::call_of(Unit& unit, Dwarf_Die& die) {
-  Dwarf_Attribute attribute;
-  Dwarf_Word file = 0;
-  Dwarf_Word line = 0;
+// libdw takes 0 for no file; from DWARF 5 on, and so of clang, it is the first.
+Place DwarfFile::State::place_of(Dwarf_Attribute* file, Dwarf_Attribute* line) {
+  Dwarf_Word index = 0;
+  Dwarf_Word number = 0;
+  Dwarf_Die unit;
+  Dwarf_Half version = 0;
   Dwarf_Files* files_of_unit = nullptr;
   std::size_t count = 0;
-  if (::dwarf_formudata(::dwarf_attr(&die, DW_AT_call_file, &attribute), &file) != 0 ||
-      ::dwarf_formudata(::dwarf_attr(&die, DW_AT_call_line, &attribute), &line) != 0 || line == 0 ||
-      line > std::numeric_limits<std::uint32_t>::max() ||
-      ::dwarf_getsrcfiles(&unit.die, &files_of_unit, &count) != 0 || file >= count) {
+  if (::dwarf_formudata(file, &index) != 0 || ::dwarf_formudata(line, &number) != 0 ||
+      number == 0 || number > std::numeric_limits<std::uint32_t>::max() ||
+      ::dwarf_cu_die(file->cu, &unit, &version, nullptr, nullptr, nullptr, nullptr, nullptr) ==
+          nullptr ||
+      (index == 0 && version < 5) || ::dwarf_getsrcfiles(&unit, &files_of_unit, &count) != 0 ||
+      index >= count) {
     return {};
   }
-  const char* const path = ::dwarf_filesrc(files_of_unit, file, nullptr, nullptr);
+  const char* const path = ::dwarf_filesrc(files_of_unit, index, nullptr, nullptr);
   if (path == nullptr) return {};
-  return {file_of(path), static_cast<std::uint32_t>(line)};
+  return {file_of(path), static_cast<std::uint32_t>(number)};
 }
 
 // "a::b::" of where a function is declared. Only of the unit's own functions, and of none in a
@@ -431,11 +434,10 @@ const Described& DwarfFile::State::describe(Unit& unit, Dwarf_Die& die) {
   } else if (name = ::dwarf_diename(&die); name != nullptr) {
     out.name = spaces_of(unit, die) + name;
   }
-  int line = 0;
-  if (::dwarf_decl_line(&die, &line) == 0 && line > 0) {
-    if (const char* const file = ::dwarf_decl_file(&die); file != nullptr) {
-      out.place = {file_of(file), static_cast<std::uint32_t>(line)};
-    }
+  Dwarf_Attribute line;
+  if (::dwarf_attr_integrate(&die, DW_AT_decl_file, &attribute) != nullptr &&
+      ::dwarf_attr_integrate(&die, DW_AT_decl_line, &line) != nullptr) {
+    out.place = place_of(&attribute, &line);
   }
   return out;
 }
@@ -458,7 +460,12 @@ std::vector<Frame> DwarfFile::State::frames_in(Unit& unit, std::uint64_t address
                       .at_file = std::move(at.file),
                       .at_line = at.line,
                       .is_inlined = found.is_inlined});
-    at = found.is_inlined ? call_of(unit, die) : Place{};
+    Dwarf_Attribute file;
+    Dwarf_Attribute line;
+    at = found.is_inlined && ::dwarf_attr(&die, DW_AT_call_file, &file) != nullptr &&
+                 ::dwarf_attr(&die, DW_AT_call_line, &line) != nullptr
+             ? place_of(&file, &line)
+             : Place{};
     scope = found.parent;
   }
   if (frames.empty() ? at.line != 0 : frames.back().is_inlined) {
