@@ -162,6 +162,9 @@ void Governor::step(const GovernorSample& sample) {
     limits_[i].fixed = used.fixed[i];
   }
   if (!is_shedding_) {
+    is_over_ = std::any_of(std::begin(limits_), std::end(limits_), [](const Limit& limit) {
+      return limit.budget > 0 && limit.fixed > limit.budget;
+    });
     begin_shedding(sample, used);
     return;
   }

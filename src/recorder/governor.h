@@ -66,7 +66,8 @@ class Governor {
 
   const KeepOneIn& keep_one_in() const { return keep_; }
   bool is_shedding() const { return is_shedding_; }
-  // Everything that may be shed is thinned to the last limit, and it isn't enough.
+  // Everything that may be shed is thinned to the last limit, and it isn't enough; or samples alone
+  // take more than the budget.
   bool is_over_budget() const { return is_over_; }
   // The host's threads, in the sample: an estimate.
   std::uint64_t producer_cpu_ns(const GovernorSample& sample) const;

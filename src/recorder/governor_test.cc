@@ -198,6 +198,19 @@ TEST(Governor, leaves_to_samples_what_they_take_and_sheds_the_rest_by_it) {
   EXPECT_FALSE(host.governor().is_over_budget());
 }
 
+TEST(Governor, says_so_where_samples_alone_take_more_than_the_budget) {
+  Simulation host(bytes_budget(1e6));
+  host.take_samples(1.2e6);
+  host.run(2, Rates{});
+  EXPECT_TRUE(host.governor().is_over_budget());
+  EXPECT_FALSE(host.governor().is_shedding()) << "there is nothing to shed";
+  host.run(2, kService);
+  EXPECT_TRUE(host.governor().is_over_budget());
+  host.take_samples(0.1e6);
+  host.run(2, Rates{});
+  EXPECT_FALSE(host.governor().is_over_budget());
+}
+
 TEST(Governor, bills_the_time_that_samples_take_on_the_hosts_threads) {
   const Governor governor({}, {kTrueEventNs, kTrueShedNs});
   GovernorSample sample;
