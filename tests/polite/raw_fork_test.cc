@@ -79,6 +79,7 @@ TEST_F(RawFork, LeavesAChildSilentHoweverBusyTheParentIs) {
   const TempDir dir;
   auto [recorder, status] = Recorder::start(RecorderOptions::disk(dir.path()));
   ASSERT_TRUE(status.ok()) << status.message();
+  Recorder& handle = recorder;  // which a lambda may take
   std::atomic<bool> is_done{false};
   std::atomic<std::uint64_t> recorded{0};
   std::vector<std::thread> threads;
@@ -92,10 +93,10 @@ TEST_F(RawFork, LeavesAChildSilentHoweverBusyTheParentIs) {
   }
   record(OfParent{recorded.fetch_add(1)});  // a chunk for this thread, which the child must not use
   for (int i = 0; i < 10; ++i) {
-    in_each_child([&, &recorder = recorder] {
+    in_each_child([&] {
       for (std::uint64_t n = 0; n < 100; ++n) record(OfChild{n});
-      if (is_recording() || recorder.is_running()) return 1;
-      recorder.stop();
+      if (is_recording() || handle.is_running()) return 1;
+      handle.stop();
       return 0;
     });
     record(OfParent{recorded.fetch_add(1)});
