@@ -22,7 +22,6 @@ namespace dial9::symbolize {
 namespace {
 
 constexpr std::size_t kMostAnswerBytes = 8 << 20;  // behind it addresses have no frames
-constexpr rlim_t kMostMemoryBytes = rlim_t{1} << 30;
 constexpr std::size_t kMostKeptBytes = 40 << 20;
 constexpr rlim_t kMostCpuSeconds = 300;
 constexpr std::size_t kMostFiles = 8192;
@@ -99,6 +98,7 @@ void limit_itself() {
   ::syscall(SYS_close_range, 3U, ~0U, 0U);
   (void)::signal(SIGXFSZ, SIG_IGN);  // an error of write() instead
 #if !defined(DIAL9_SANITIZED)        // their shadow is far larger
+  constexpr rlim_t kMostMemoryBytes = rlim_t{1} << 30;
   limit(RLIMIT_DATA, kMostMemoryBytes);
 #endif
   limit(RLIMIT_CPU, kMostCpuSeconds);
