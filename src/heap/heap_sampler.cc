@@ -27,20 +27,6 @@ constexpr std::uint64_t kSecond = 1'000 * kMs;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kPassNs = 20 * kMs;
 
-std::string_view method_name(unwind::Method method) {
-  switch (method) {
-    case unwind::Method::kTables:
-      return "tables";
-    case unwind::Method::kFramePointer:
-      return "frame_pointers";
-    case unwind::Method::kMixed:
-      return "mixed";
-    case unwind::Method::kNone:
-      break;
-  }
-  return "none";
-}
-
 // What there was up to a moment; two of them make a stretch.
 struct Tally {
   std::uint64_t at_ns = 0;
@@ -235,7 +221,7 @@ void HeapSampler::drain(State& state) {
     alloc.rate_bytes = head.extra;
     alloc.is_tracked = head.is_tracked;
     alloc.is_truncated = head.is_truncated;
-    alloc.unwound_by = method_name(head.method);
+    alloc.unwound_by = unwind::method_name(head.method);
     alloc.label = record.label;
     alloc.frames = {record.frames, head.frames};
     state.encoder.add(alloc);

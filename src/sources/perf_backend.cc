@@ -60,7 +60,7 @@ void PerfBackend::take(const PerfSample& sample, const std::string& name, PerfPr
   record.weight = weight_of(sample, progress);
   record.cpu = sample.cpu;
   record.is_truncated = walked.truncated();
-  record.unwound_by = unwound_by_name(walked.method);
+  record.unwound_by = unwind::method_name(walked.method);
   record.thread_name = name;
   record.has_context = false;
   record.frames = std::span(frames_).first(count);

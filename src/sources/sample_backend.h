@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "recorder/cpu_sample_stream.h"
-#include "unwind/unwind.h"
 
 namespace dial9::internal {
 
@@ -41,21 +40,6 @@ enum ShortfallKind : std::uint32_t {
   kSmallRings = 32,
   kThrottled = 64,
 };
-
-// As CpuSampleEvent has it.
-constexpr std::string_view unwound_by_name(unwind::Method method) {
-  switch (method) {
-    case unwind::Method::kTables:
-      return "tables";
-    case unwind::Method::kFramePointer:
-      return "frame_pointers";
-    case unwind::Method::kMixed:
-      return "mixed";
-    case unwind::Method::kNone:
-      break;
-  }
-  return "none";
-}
 
 // One thread at a time.
 class SampleBackend {

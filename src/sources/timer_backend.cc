@@ -80,7 +80,7 @@ void TimerBackend::drain_published(const Sink& sink) {
     record.cost_ns = sample->cost_ns;
     record.cpu = sample->cpu;
     record.is_truncated = sample->is_truncated;
-    record.unwound_by = unwound_by_name(sample->method);
+    record.unwound_by = unwind::method_name(sample->method);
     if (timers_) record.thread_name = timers_->name(sample->tid);
     record.label = sample->context.label;
     record.frames = {sample->frames, sample->frame_count};

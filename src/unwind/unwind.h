@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace dial9::unwind {
 
@@ -31,6 +32,20 @@ enum class Method : std::uint8_t {
   kFramePointer,  // every step by frame pointers
   kMixed,         // some steps by each: a caller may be missing next to code without tables
 };
+// As samples' unwound_by has it.
+constexpr std::string_view method_name(Method method) {
+  switch (method) {
+    case Method::kTables:
+      return "tables";
+    case Method::kFramePointer:
+      return "frame_pointers";
+    case Method::kMixed:
+      return "mixed";
+    case Method::kNone:
+      break;
+  }
+  return "none";
+}
 
 // Why the walk ended. Everything but kEndOfStack is a truncated stack.
 enum class StopReason : std::uint8_t {
