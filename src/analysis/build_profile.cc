@@ -1,6 +1,7 @@
-// Puts samples and waits on the lane of the worker whose thread they are of, samples of others on a
-// row of the thread's own, and dumps in the life of their task. A thread that several workers had
-// is told apart by what the worker's nearest park says. SPDX-License-Identifier: Apache-2.0
+// Puts samples and waits on the lane of the worker whose thread they are of, samples of others on
+// a row of their own, and dumps in the life of their task. A thread that several workers had is
+// told apart by what the nearest park says.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -80,6 +81,33 @@ class LaneOfThread {
   std::vector<std::uint32_t> by_tid_;  // parks, by (thread, start)
 };
 
+// Waits off the CPU, their connections, and threads' times.
+template <class Settled>
+void place_waits(Trace& trace, const LaneOfThread& lanes, Settled settled) {
+  for (std::size_t i = 0; i < trace.off_cpu.size(); ++i) {
+    OffCpuWait& wait = trace.off_cpu[i];
+    wait.lane = lanes.at(wait.tid, wait.at_ns);
+    for (NameId* name :
+         {&wait.thread_name, &wait.label_name, &wait.label_value, &wait.call, &wait.cause}) {
+      *name = settled(*name);
+    }
+    // Of one that no look saw the worker itself says that it had parked.
+    if (wait.is_exact && wait.call == kNoName && wait.stack == kNoIndex && wait.lane != kNoIndex) {
+      wait.is_parked = trace.park_at(wait.lane, wait.at_ns) != kNoIndex;
+    }
+  }
+  for (std::size_t i = 0; i < trace.socket_waits.size(); ++i) {
+    SocketWait& wait = trace.socket_waits[i];
+    wait.lane = lanes.at(wait.tid, wait.at_ns);
+    wait.thread_name = settled(wait.thread_name);
+  }
+  for (std::size_t i = 0; i < trace.thread_times.size(); ++i) {
+    ThreadTime& time = trace.thread_times[i];
+    time.lane = lanes.at(time.tid, time.at_ns);
+    time.thread_name = settled(time.thread_name);
+  }
+}
+
 }  // namespace
 
 void Loader::Impl::build_profile() {
@@ -120,19 +148,7 @@ void Loader::Impl::build_profile() {
     members = {};
   }
   samples_.clear();
-  for (std::size_t i = 0; i < trace_.off_cpu.size(); ++i) {
-    OffCpuWait& wait = trace_.off_cpu[i];
-    wait.lane = lanes.at(wait.tid, wait.at_ns);
-    for (NameId* name :
-         {&wait.thread_name, &wait.label_name, &wait.label_value, &wait.call, &wait.cause}) {
-      *name = settled(*name);
-    }
-  }
-  for (std::size_t i = 0; i < trace_.thread_times.size(); ++i) {
-    ThreadTime& time = trace_.thread_times[i];
-    time.lane = lanes.at(time.tid, time.at_ns);
-    time.thread_name = settled(time.thread_name);
-  }
+  place_waits(trace_, lanes, [this](NameId name) { return settled(name); });
   std::vector<std::uint32_t> order(dumps_.size());
   std::iota(order.begin(), order.end(), 0U);
   dial9::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {

@@ -183,6 +183,7 @@ void Loader::Impl::build_rest() {
   std::erase_if(trace_.custom, [](const EventTable& table) { return table.size() == 0; });
   sort_rows(trace_.sched);
   sort_rows(trace_.off_cpu);
+  sort_rows(trace_.socket_waits);
   sort_rows(trace_.thread_times);
   sort_rows(trace_.resources);
   for (AcceptQueue& queue : trace_.accept_queues) {

@@ -11,6 +11,7 @@
 #include "analysis/counts.h"
 #include "analysis/finders.h"
 #include "analysis/human.h"
+#include "analysis/socket_waits.h"
 #include "base/stable_sort.h"
 
 namespace dial9::analysis {
@@ -150,6 +151,15 @@ std::string seen_text(const Trace& trace, const Block& block) {
          (block.duration_ns == 0 ? ", seen once" : " for " + human_duration(block.duration_ns));
 }
 
+void add_seen(const Trace& trace, const Block& block, Finding& finding) {
+  finding.evidence.push_back("seen: " + seen_text(trace, block));
+  const SocketWait* const socket = socket_wait_in(trace, block.tid, block.start_ns, block.end_ns());
+  if (socket != nullptr) {
+    finding.evidence.push_back("its connection, " + human_duration(socket->waited_ns) +
+                               " into it: " + socket_text(*socket));
+  }
+}
+
 Finding make_finding(const FindContext& context, const Source& source, const Blocked& blocked) {
   const Trace& trace = context.trace;
   const Block& worst = trace.blocks[blocked.worst];
@@ -181,9 +191,9 @@ Finding make_finding(const FindContext& context, const Source& source, const Blo
       place_text(trace, worst.poll == kNoIndex ? kNoName : trace.polls.spawn_loc[worst.poll]) +
       " on thread " + std::to_string(worst.tid));
   if (blocked.seen != ~std::size_t{0}) {
-    finding.evidence.push_back("seen: " + seen_text(trace, trace.blocks[blocked.seen]));
+    add_seen(trace, trace.blocks[blocked.seen], finding);
   } else if (source.kind == BlockKind::kOffCpu && source.call != kNoName) {
-    finding.evidence.push_back("seen: " + seen_text(trace, worst));
+    add_seen(trace, worst, finding);
   }
   if (!blocked.owners.empty()) {
     finding.evidence.push_back("mostly held by " + owner_text(trace, blocked));

@@ -51,15 +51,6 @@ std::span<const Loader::Impl::Known> Loader::Impl::known_types() {
       {"LockWaitEvent",
        &I::on_lock_wait,
        {"tid", "task_id", "lock", "owner_tid", "duration_ns", "callchain"}},
-      {"OffCpuEvent",
-       &I::on_off_cpu,
-       {"tid", "duration_ns", "reason", "callchain", "parked", "task_id", "call", "fd", "peer",
-        "share_ns", "continued", "thread_name", "span_id", "label_name", "label_value", "cause",
-        "truncated"}},
-      {"ThreadTimesEvent",
-       &I::on_thread_times,
-       {"tid", "thread_name", "elapsed_ns", "running_ns", "runnable_ns", "blocked_ns", "seen_ns",
-        "share_ns"}},
       {"ProcessResourceUsageEvent",
        &I::on_resource_usage,
        {"user_cpu_ns", "system_cpu_ns", "rss_bytes", "max_rss_bytes", "major_faults",
@@ -100,10 +91,34 @@ std::span<const Loader::Impl::Known> Loader::Impl::known_types() {
   return kKnown;
 }
 
+std::span<const Loader::Impl::Known> Loader::Impl::known_off_cpu_types() {
+  static const Known kKnown[] = {
+      {"OffCpuEvent",
+       &I::on_off_cpu,
+       {"tid", "duration_ns", "reason", "callchain", "parked", "task_id", "call", "fd", "peer",
+        "share_ns", "continued", "thread_name", "span_id", "label_name", "label_value", "cause",
+        "truncated", "exact", "runnable_ns"}},
+      {"SocketWaitEvent",
+       &I::on_socket_wait,
+       {"tid", "thread_name", "task_id", "span_id", "call", "fd", "peer", "waited_ns", "tcp_state",
+        "rtt_ns", "rtt_var_ns", "retransmits", "total_retransmits", "unacked_segments",
+        "lost_segments", "since_received_ns", "since_sent_ns", "unread_bytes", "unsent_bytes"}},
+      {"ThreadTimesEvent",
+       &I::on_thread_times,
+       {"tid", "thread_name", "elapsed_ns", "running_ns", "runnable_ns", "blocked_ns", "seen_ns",
+        "share_ns", "exact"}},
+  };
+  return kKnown;
+}
+
 const Loader::Impl::Known* Loader::Impl::find_known(std::string_view name) {
-  const std::span<const Known> all = known_types();
-  const auto found = std::ranges::find(all, name, &Known::name);
-  return found == all.end() ? nullptr : &*found;
+  for (const std::span<const Known> types : {known_types(), known_off_cpu_types()}) {
+    const auto found = std::ranges::find(types, name, &Known::name);
+    if (found != types.end()) {
+      return &*found;
+    }
+  }
+  return nullptr;
 }
 
 void Loader::Impl::begin_input(std::string_view name) {

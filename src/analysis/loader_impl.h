@@ -102,7 +102,7 @@ class Loader::Impl final : public format::Visitor {
   void on_stack(std::uint32_t id, std::span<const std::uint64_t> leaf_first) override;
 
  private:
-  static constexpr std::size_t kMaxFields = 17;
+  static constexpr std::size_t kMaxFields = 19;
   static constexpr std::int16_t kNoField = -1;
 
   // What a schema turned out to be.
@@ -121,6 +121,7 @@ class Loader::Impl final : public format::Visitor {
   struct Known;
   using I = Impl;  // for the table of them
   static std::span<const Known> known_types();
+  static std::span<const Known> known_off_cpu_types();
   static const Known* find_known(std::string_view name);
 
   // --- reading fields (loader.cc)
@@ -175,6 +176,9 @@ class Loader::Impl final : public format::Visitor {
   // --- handlers (load_off_cpu.cc)
   void on_off_cpu(const format::Event& event, const Plan& plan);
   void on_thread_times(const format::Event& event, const Plan& plan);
+  void on_socket_wait(const format::Event& event, const Plan& plan);
+  NameId wait_name(const format::Event& event, std::int16_t call, std::int16_t fd,
+                   std::int16_t peer);
 
   // --- handlers (load_profile.cc)
   void on_cpu_sample(const format::Event& event, const Plan& plan);

@@ -13,12 +13,16 @@
 #include "analysis/counts.h"
 #include "analysis/custom_rows.h"
 #include "analysis/human.h"
+#include "analysis/platform_stalls.h"
+#include "analysis/socket_waits.h"
 #include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
 
 constexpr const char* kNone = "none";
+constexpr const char* kCpuReason = "cpu";
+constexpr const char* kThrottledReason = "throttled";
 
 SampleContext context_of(const OffCpuWait& wait) {
   return {.at_ns = wait.at_ns,
@@ -36,6 +40,20 @@ std::uint64_t proven_within(const OffCpuWait& wait, const SampleFilter& filter) 
   const std::uint64_t from_ns = std::max(wait.at_ns, filter.from_ns);
   const std::uint64_t to_ns = std::min(sum_of(wait.at_ns, wait.proven_ns), filter.to_ns);
   return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+struct Interval {
+  std::uint64_t from_ns = 0;
+  std::uint64_t to_ns = 0;
+  std::uint64_t length_ns() const { return to_ns > from_ns ? to_ns - from_ns : 0; }
+};
+
+// The wait for a CPU: all of a preempted one's, else what follows on the proven time.
+Interval runnable_within(const OffCpuWait& wait, const SampleFilter& filter) {
+  const std::uint64_t blocked_to_ns = sum_of(wait.at_ns, wait.proven_ns);
+  const std::uint64_t from_ns = wait.is_preempted ? wait.at_ns : blocked_to_ns;
+  const std::uint64_t to_ns = sum_of(blocked_to_ns, wait.runnable_ns);
+  return {std::max(from_ns, filter.from_ns), std::min(to_ns, filter.to_ns)};
 }
 
 // Nobody knows where around the wait the estimate lies: it goes with the first look.
@@ -119,8 +137,8 @@ class WaitCounter {
 };
 
 struct Counts {
-  std::uint64_t unknown = 0;    // of which the filter can't tell
-  std::uint64_t preempted = 0;  // waits for a CPU
+  std::uint64_t unknown = 0;   // of which the filter can't tell
+  std::uint64_t runnable = 0;  // waits for a CPU
 };
 
 TakenStack taken_of(const OffCpuWait& wait, std::size_t index, std::uint64_t weight_ns,
@@ -138,53 +156,102 @@ TakenStack taken_of(const OffCpuWait& wait, std::size_t index, std::uint64_t wei
           .count = waits};
 }
 
-void add_waits(const Trace& trace, const OffCpuReportOptions& options, const UseStack& use,
-               Counts& counts, OffCpuReport& report) {
-  const SampleJudge judge(trace, options.filter);
-  const GroupNames group_names(trace, options.by);
-  const NameId cause = trace.names.find(options.cause);
-  WaitCounter counter;
-  std::map<std::string, OffCpuGroup> groups;
-  for (std::size_t i = 0; i < trace.off_cpu.size(); ++i) {
-    const OffCpuWait& wait = trace.off_cpu[i];
-    const std::uint64_t proven_ns = proven_within(wait, options.filter);
-    const std::uint64_t estimated_ns = estimated_within(wait, options.filter);
-    const std::uint64_t weight_ns = sum_of(proven_ns, estimated_ns);
-    const bool is_asked_for = options.cause.empty() || (cause != kNoName && wait.cause == cause);
-    const Verdict verdict = weight_ns == 0 || !is_asked_for
+// The waits that a report takes, one by one.
+class WaitTaker {
+ public:
+  WaitTaker(const Trace& trace, const OffCpuReportOptions& options, const UseStack& use,
+            OffCpuReport& report)
+      : options_(options),
+        cause_(trace.names.find(options.cause)),
+        judge_(trace, options.filter),
+        stalls_(trace),
+        group_names_(trace, options.by),
+        use_(use),
+        report_(report) {}
+
+  void take(const OffCpuWait& wait, std::size_t index, Counts& counts) {
+    if (!options_.cause.empty() && (cause_ == kNoName || wait.cause != cause_)) {
+      counter_.count(wait, false);
+      return;
+    }
+    const std::uint64_t proven_ns = wait.is_preempted ? 0 : proven_within(wait, options_.filter);
+    const std::uint64_t estimated_ns = estimated_within(wait, options_.filter);
+    const Interval runnable = runnable_within(wait, options_.filter);
+    const std::uint64_t blocked_ns = sum_of(proven_ns, estimated_ns);
+    const Verdict verdict = blocked_ns == 0 && runnable.length_ns() == 0
                                 ? Verdict::kLeaves
-                                : judge.judge_all_but_time(context_of(wait));
+                                : judge_.judge_all_but_time(context_of(wait));
     counts.unknown += verdict == Verdict::kUnknown ? 1 : 0;
     bool is_taken = verdict == Verdict::kTakes;
-    if (is_taken && wait.is_preempted) {
-      ++counts.preempted;
-      is_taken = false;
+    if (is_taken && runnable.length_ns() != 0) {
+      ++counts.runnable;
+      take_runnable(wait, index, runnable);
     }
+    is_taken = is_taken && blocked_ns != 0;
     if (is_taken && wait.is_parked) {
-      report.parked_ns = sum_of(report.parked_ns, weight_ns);
-      is_taken = options.has_parked;
+      report_.parked_ns = sum_of(report_.parked_ns, blocked_ns);
+      is_taken = options_.has_parked;
     }
-    const std::uint64_t waits = counter.count(wait, is_taken);
+    const std::uint64_t waits = counter_.count(wait, is_taken);
     if (!is_taken) {
-      continue;
+      return;
     }
-    use(taken_of(wait, i, weight_ns, waits));
-    OffCpuGroup& group = groups[group_names.of(wait)];
+    report_.exact_ns = sum_of(report_.exact_ns, wait.is_exact ? proven_ns : 0);
+    use_(taken_of(wait, index, blocked_ns, waits));
+    add(group_names_.of(wait), waits, proven_ns, estimated_ns);
+  }
+
+  void finish() {
+    for (auto& [name, group] : groups_) {
+      group.name = name;
+      report_.groups.push_back(std::move(group));
+    }
+    dial9::stable_sort(report_.groups.begin(), report_.groups.end(),
+                       [](const OffCpuGroup& a, const OffCpuGroup& b) {
+                         return sum_of(a.proven_ns, a.estimated_ns) >
+                                sum_of(b.proven_ns, b.estimated_ns);
+                       });
+  }
+
+ private:
+  // Throttled: what the kernel counted of that may explain half of it and more.
+  void take_runnable(const OffCpuWait& wait, std::size_t index, Interval runnable) {
+    const std::uint64_t length_ns = runnable.length_ns();
+    const std::uint64_t throttled_ns = stalls_.most_throttled_ns(runnable.from_ns, runnable.to_ns);
+    const bool is_throttled = throttled_ns >= length_ns - length_ns / 2;
+    report_.runnable_ns = sum_of(report_.runnable_ns, length_ns);
+    report_.throttled_ns = sum_of(report_.throttled_ns, is_throttled ? length_ns : 0);
+    if (!options_.has_runnable) {
+      return;
+    }
+    TakenStack taken = taken_of(wait, index, length_ns, 1);
+    taken.at_ns = runnable.from_ns;
+    taken.length_ns = length_ns;
+    use_(taken);
+    const char* const reason = is_throttled ? kThrottledReason : kCpuReason;
+    add(options_.by == OffCpuBy::kReason ? reason : group_names_.of(wait), 1, length_ns, 0);
+  }
+
+  void add(const std::string& name, std::uint64_t waits, std::uint64_t proven_ns,
+           std::uint64_t estimated_ns) {
+    OffCpuGroup& group = groups_[name];
     group.waits += waits;
     group.proven_ns = sum_of(group.proven_ns, proven_ns);
     group.estimated_ns = sum_of(group.estimated_ns, estimated_ns);
-    report.proven_ns = sum_of(report.proven_ns, proven_ns);
-    report.estimated_ns = sum_of(report.estimated_ns, estimated_ns);
+    report_.proven_ns = sum_of(report_.proven_ns, proven_ns);
+    report_.estimated_ns = sum_of(report_.estimated_ns, estimated_ns);
   }
-  for (auto& [name, group] : groups) {
-    group.name = name;
-    report.groups.push_back(std::move(group));
-  }
-  dial9::stable_sort(
-      report.groups.begin(), report.groups.end(), [](const OffCpuGroup& a, const OffCpuGroup& b) {
-        return sum_of(a.proven_ns, a.estimated_ns) > sum_of(b.proven_ns, b.estimated_ns);
-      });
-}
+
+  const OffCpuReportOptions& options_;
+  const NameId cause_;
+  const SampleJudge judge_;
+  const PlatformStallIndex stalls_;
+  const GroupNames group_names_;
+  const UseStack& use_;
+  OffCpuReport& report_;
+  WaitCounter counter_;
+  std::map<std::string, OffCpuGroup> groups_;
+};
 
 // Only whole records count: how a part of one splits nobody knows.
 void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& report) {
@@ -193,6 +260,7 @@ void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& r
     return;
   }
   const SampleJudge judge(trace, filter);
+  const PlatformStallIndex stalls(trace);
   std::map<std::uint32_t, OffCpuThread> threads;
   for (std::size_t i = 0; i < trace.thread_times.size(); ++i) {
     const ThreadTime& time = trace.thread_times[i];
@@ -211,6 +279,9 @@ void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& r
     const std::uint64_t seen_ns = sum_of(time.seen_ns, time.share_ns);
     const std::uint64_t unseen_ns = time.blocked_ns - std::min(time.blocked_ns, seen_ns);
     thread.unseen_ns = sum_of(thread.unseen_ns, unseen_ns);
+    thread.exact_ns = sum_of(thread.exact_ns, time.is_exact ? time.elapsed_ns : 0);
+    const std::uint64_t throttled_ns = stalls.most_throttled_ns(begin_ns, time.at_ns);
+    thread.throttled_ns = sum_of(thread.throttled_ns, std::min(throttled_ns, time.runnable_ns));
     report.unseen_ns = sum_of(report.unseen_ns, unseen_ns);
   }
   for (const auto& [tid, thread] : threads) {
@@ -219,6 +290,23 @@ void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& r
   dial9::stable_sort(
       report.threads.begin(), report.threads.end(),
       [](const OffCpuThread& a, const OffCpuThread& b) { return a.blocked_ns > b.blocked_ns; });
+}
+
+void add_sockets(const Trace& trace, const SampleFilter& filter, OffCpuReport& report) {
+  const SampleJudge judge(trace, filter);
+  std::map<std::pair<std::uint32_t, std::uint64_t>, SocketWait> waits;  // by thread and begin
+  for (std::size_t i = 0; i < trace.socket_waits.size(); ++i) {
+    const SocketWait& wait = trace.socket_waits[i];
+    if (judge.judge(context_of(wait)) == Verdict::kTakes) {
+      waits[{wait.tid, wait.at_ns - std::min(wait.at_ns, wait.waited_ns)}] = wait;
+    }
+  }
+  for (const auto& [key, wait] : waits) {
+    report.sockets.push_back(wait);
+  }
+  dial9::stable_sort(
+      report.sockets.begin(), report.sockets.end(),
+      [](const SocketWait& a, const SocketWait& b) { return a.waited_ns > b.waited_ns; });
 }
 
 void add_recorder_notes(const Trace& trace, const SampleFilter& filter, FlameHeading& heading) {
@@ -249,6 +337,25 @@ void add_recorder_notes(const Trace& trace, const SampleFilter& filter, FlameHea
   }
 }
 
+void add_thread_notes(const OffCpuReport& report, std::vector<std::string>& notes) {
+  OffCpuThread sum;
+  for (const OffCpuThread& thread : report.threads) {
+    sum.elapsed_ns = sum_of(sum.elapsed_ns, thread.elapsed_ns);
+    sum.runnable_ns = sum_of(sum.runnable_ns, thread.runnable_ns);
+    sum.exact_ns = sum_of(sum.exact_ns, thread.exact_ns);
+    sum.throttled_ns = sum_of(sum.throttled_ns, thread.throttled_ns);
+  }
+  if (sum.exact_ns != 0) {
+    notes.push_back("times of threads: " + percent_of(sum.exact_ns, sum.elapsed_ns) +
+                    " by their switches, the rest by looks at the kernel's account");
+  }
+  if (sum.throttled_ns != 0) {
+    notes.push_back("of " + human_duration(sum.runnable_ns) + " runnable up to " +
+                    human_duration(sum.throttled_ns) +
+                    " are the cgroup's CPU limit (throttled), not other threads");
+  }
+}
+
 void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Counts& counts,
                OffCpuReport& report) {
   std::vector<std::string>& notes = report.heading.notes;
@@ -261,7 +368,10 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
                                               : "no wait is taken by the filter");
   } else {
     notes.push_back("of it " + human_duration(report.proven_ns) + " proven, " +
-                    human_duration(report.estimated_ns) + " estimated (around the proven part)");
+                    human_duration(report.estimated_ns) + " estimated (around the proven part)" +
+                    (report.exact_ns == 0
+                         ? ""
+                         : "; " + human_duration(report.exact_ns) + " from switch to switch"));
   }
   if (report.parked_ns != 0 && !options.has_parked) {
     notes.push_back(human_duration(report.parked_ns) +
@@ -275,9 +385,15 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
     notes.push_back(counted(counts.unknown, "wait", "doesn't", "don't") +
                     " say whose they are, and are left out");
   }
-  if (counts.preempted != 0) {
-    notes.push_back(counted(counts.preempted, "wait") +
-                    " for a CPU left out: they are runnable, not blocked");
+  if (counts.runnable != 0 && !options.has_runnable) {
+    notes.push_back(counted(counts.runnable, "wait") + " for a CPU (" +
+                    human_duration(report.runnable_ns) +
+                    ") left out: they are runnable, not blocked (--runnable shows them)");
+  }
+  if (report.throttled_ns != 0) {
+    notes.push_back(human_duration(report.throttled_ns) +
+                    " of waits for a CPU are throttled: the cgroup's CPU limit may explain half of "
+                    "each and more");
   }
   add_recorder_notes(trace, options.filter, report.heading);
 }
@@ -291,8 +407,13 @@ OffCpuReport take_off_cpu_stacks(const Trace& trace, const OffCpuReportOptions& 
                     .noun = "wait",
                     .by_line = options.frames == FrameBy::kLine};
   Counts counts;
-  add_waits(trace, options, use, counts, report);
+  WaitTaker taker(trace, options, use, report);
+  for (std::size_t i = 0; i < trace.off_cpu.size(); ++i) {
+    taker.take(trace.off_cpu[i], i, counts);
+  }
+  taker.finish();
   add_threads(trace, options.filter, report);
+  add_sockets(trace, options.filter, report);
   add_notes(trace, options, counts, report);
   return report;
 }
@@ -306,6 +427,7 @@ OffCpuReport off_cpu_report(const Trace& trace, const OffCpuReportOptions& optio
              taken.is_truncated);
   });
   report.tree = std::move(tree);
+  add_thread_notes(report, report.heading.notes);
   if (!report.has_threads) {
     report.heading.notes.emplace_back(
         "times of threads are of whole threads: none by task, span or label");

@@ -22,7 +22,8 @@ enum class OffCpuBy : std::uint8_t { kReason, kCall, kThread, kTask, kSpan, kLab
 struct OffCpuReportOptions {
   SampleFilter filter = {};
   OffCpuBy by = OffCpuBy::kReason;
-  bool has_parked = false;  // with workers that wait for work
+  bool has_parked = false;    // with workers that wait for work
+  bool has_runnable = false;  // with waits for a CPU
   bool is_inverted = false;
   FrameBy frames = FrameBy::kFunction;
   std::string cause = {};  // only waits for this reason; empty: for any
@@ -43,7 +44,9 @@ struct OffCpuThread {
   std::uint64_t running_ns = 0;
   std::uint64_t runnable_ns = 0;
   std::uint64_t blocked_ns = 0;
-  std::uint64_t unseen_ns = 0;  // of blocked, in no wait that was seen
+  std::uint64_t unseen_ns = 0;     // of blocked, in no wait that was seen
+  std::uint64_t exact_ns = 0;      // of elapsed, by the thread's switches
+  std::uint64_t throttled_ns = 0;  // of runnable, at most: the cgroup's CPU limit
 };
 
 struct OffCpuReport {
@@ -53,10 +56,14 @@ struct OffCpuReport {
   std::vector<OffCpuGroup> groups;    // heaviest first; they sum to the tree
   bool has_threads = true;            // false: the filter is of less than a thread
   std::vector<OffCpuThread> threads;  // most blocked first
+  std::vector<SocketWait> sockets;    // the last reading of each slow wait, longest wait first
   std::uint64_t proven_ns = 0;
   std::uint64_t estimated_ns = 0;
-  std::uint64_t parked_ns = 0;  // in the tree only if that was asked for
-  std::uint64_t unseen_ns = 0;  // over the threads
+  std::uint64_t exact_ns = 0;      // of proven, from switch to switch
+  std::uint64_t parked_ns = 0;     // in the tree only if that was asked for
+  std::uint64_t runnable_ns = 0;   // waits for a CPU; likewise
+  std::uint64_t throttled_ns = 0;  // of those, by the cgroup's CPU limit
+  std::uint64_t unseen_ns = 0;     // over the threads
 };
 
 // `namer` may be null.

@@ -124,7 +124,118 @@ TEST(OffCpuReport, WaitsForACpuAreNotBlockedTime) {
   builder.off_cpu({.at_ns = 1, .proven_ns = 30 * kMs, .reason = 1});
   const OffCpuReport report = off_cpu_report(builder.load(), {}, nullptr);
   EXPECT_EQ(report.tree.total(), 0U);
-  EXPECT_TRUE(has(notes(report), "1 wait for a CPU left out")) << notes(report);
+  EXPECT_TRUE(has(notes(report), "1 wait for a CPU (")) << notes(report);
+}
+
+// Blocked for 20 ms, woken 10 ms before it ran; preempted for 5 ms; and 4 ms seen by looks.
+Trace switched(std::uint64_t throttled_ns) {
+  TraceBuilder builder;
+  builder.off_cpu({.at_ns = 100 * kMs,
+                   .proven_ns = 30 * kMs,
+                   .cause = "socket",
+                   .is_exact = true,
+                   .runnable_ns = 10 * kMs});
+  builder.off_cpu({.at_ns = 200 * kMs, .proven_ns = 5 * kMs, .reason = 1, .is_exact = true});
+  builder.off_cpu({.at_ns = 300 * kMs, .proven_ns = 4 * kMs, .cause = "lock", .tid = 8});
+  builder.thread_times({.at_ns = 1'000 * kMs,
+                        .running_ns = 965 * kMs,
+                        .runnable_ns = 15 * kMs,
+                        .blocked_ns = 20 * kMs,
+                        .seen_ns = 20 * kMs,
+                        .is_exact = true});
+  builder.thread_times({.at_ns = 1'000 * kMs, .blocked_ns = 1'000 * kMs, .tid = 8});
+  if (throttled_ns != 0) {
+    builder.platform_stall(100 * kMs, 180 * kMs, "cpu_throttled", throttled_ns);
+  }
+  return builder.load();
+}
+
+TEST(OffCpuReport, AnExactWaitIsBlockedUntilItWasRunnable) {
+  const Trace trace = switched(0);
+  EXPECT_EQ(groups(trace), "socket 20000000+0 1\nlock 4000000+0 1\n");
+  const OffCpuReport report = off_cpu_report(trace, {}, nullptr);
+  EXPECT_EQ(report.exact_ns, 20 * kMs);
+  EXPECT_EQ(report.runnable_ns, 15 * kMs);
+  EXPECT_EQ(report.throttled_ns, 0U);
+  EXPECT_EQ(report.threads[1].exact_ns, 1'000 * kMs);
+  EXPECT_EQ(report.threads[0].exact_ns, 0U);
+  const std::string text = notes(report);
+  EXPECT_TRUE(has(text, "24.0 ms proven, 0 ns estimated (around the proven part); 20.0 ms from "))
+      << text;
+  EXPECT_TRUE(has(text, "2 waits for a CPU (15.0 ms) left out")) << text;
+  EXPECT_TRUE(has(text, "times of threads: 50.0 % by their switches")) << text;
+}
+
+TEST(OffCpuReport, WaitsForACpuAreShownWhereAskedForAndThoseThatALimitExplainsAreThrottled) {
+  EXPECT_EQ(groups(switched(0), {.has_runnable = true}),
+            "socket 20000000+0 1\ncpu 15000000+0 2\nlock 4000000+0 1\n");
+  EXPECT_EQ(groups(switched(4 * kMs), {.has_runnable = true}),
+            "socket 20000000+0 1\ncpu 15000000+0 2\nlock 4000000+0 1\n")
+      << "less than half of the wait";
+  const Trace trace = switched(6 * kMs);
+  EXPECT_EQ(groups(trace, {.has_runnable = true}),
+            "socket 20000000+0 1\nthrottled 10000000+0 1\ncpu 5000000+0 1\nlock 4000000+0 1\n");
+  EXPECT_EQ(
+      groups(trace, {.filter = {.from_ns = 125 * kMs, .to_ns = 300 * kMs}, .has_runnable = true}),
+      "cpu 5000000+0 1\nthrottled 5000000+0 1\n")
+      << "cut to the range";
+  const OffCpuReport report = off_cpu_report(trace, {}, nullptr);
+  EXPECT_EQ(report.throttled_ns, 10 * kMs);
+  EXPECT_EQ(report.threads[1].throttled_ns, 6 * kMs) << "at most so much of its 15 ms runnable";
+  const std::string text = notes(report);
+  EXPECT_TRUE(has(text, "10.0 ms of waits for a CPU are throttled")) << text;
+  EXPECT_TRUE(has(text, "of 15.0 ms runnable up to 6.00 ms are the cgroup's CPU limit")) << text;
+}
+
+TEST(OffCpuReport, AWaitThatNoLookSawIsAParkedWorkersWhereTheWorkerSaysSo) {
+  TraceBuilder builder;
+  builder.park(100, 3, 7);
+  builder.unpark(200, 3, TraceBuilder::kNoWait, 7);
+  builder.poll(250, 600, 3, 42);
+  builder.park(900, 3, 7);
+  builder.off_cpu({.at_ns = 110, .proven_ns = 80, .is_exact = true});
+  builder.off_cpu({.at_ns = 300, .proven_ns = 70, .is_exact = true});
+  const Trace trace = builder.load();
+  EXPECT_EQ(groups(trace), "? 70+0 1\n");
+  EXPECT_EQ(off_cpu_report(trace, {}, nullptr).parked_ns, 80U);
+}
+
+TEST(OffCpuReport, OfASlowWaitForAConnectionTheLastReadingIsToldAsTheKernelDid) {
+  TraceBuilder builder;
+  builder.off_cpu({.at_ns = 100 * kMs, .proven_ns = 1'200 * kMs, .cause = "socket"});
+  builder.socket_wait({.at_ns = 200 * kMs,
+                       .waited_ns = 100 * kMs,
+                       .rtt_ns = 300'000,
+                       .since_received_ns = 150 * kMs});
+  builder.socket_wait({.at_ns = 900 * kMs,
+                       .waited_ns = 800 * kMs,
+                       .rtt_ns = 300'000,
+                       .since_received_ns = 850 * kMs});
+  builder.socket_wait({.at_ns = 500 * kMs,
+                       .waited_ns = 60 * kMs,
+                       .call = "send",
+                       .peer = {},
+                       .tid = 8,
+                       .retransmits = 2,
+                       .total_retransmits = 5,
+                       .unsent_bytes = 2'048});
+  const Trace trace = builder.load();
+  const OffCpuReport report = off_cpu_report(trace, {}, nullptr);
+  ASSERT_EQ(report.sockets.size(), 2U);
+  const std::string text = off_cpu_text(trace, report, OffCpuBy::kReason, 10);
+  EXPECT_TRUE(has(text,
+                  "     800 ms  in recv(fd 12, peer 10.0.0.7:6379), thread 7: the peer had sent "
+                  "nothing for 850 ms; rtt 300 µs; no retransmits\n"))
+      << text;
+  EXPECT_TRUE(has(text,
+                  "    60.0 ms  in send(fd 12), thread 8: the peer had never sent anything; 2.00 "
+                  "KiB written that the peer hasn't acknowledged; 2 retransmission time-outs in a "
+                  "row\n"))
+      << text;
+  const std::string json = off_cpu_json(trace, report, OffCpuBy::kReason);
+  EXPECT_TRUE(has(json, "\"since_received_ns\": 850000000")) << json;
+  EXPECT_TRUE(has(json, "\"rtt_ns\": null")) << "the other's";
+  EXPECT_EQ(off_cpu_report(trace, {.filter = {.from_ns = 600 * kMs}}, nullptr).sockets.size(), 1U);
 }
 
 Trace two_requests() {

@@ -7,6 +7,7 @@
 #include "analysis/human.h"
 #include "analysis/json_text.h"
 #include "analysis/off_cpu.h"
+#include "analysis/socket_waits.h"
 
 namespace dial9::analysis {
 namespace {
@@ -25,16 +26,18 @@ std::string rest_line(std::size_t size, std::uint64_t limit, std::string_view no
   return size > limit ? "and " + counted(size - limit, noun) + " with less (--limit)\n" : "";
 }
 
+std::string name_or_id(const Trace& trace, std::uint32_t tid, NameId name) {
+  return std::to_string(tid) + (name == kNoName ? "" : " " + to_printable(trace.names.text(name)));
+}
+
 std::string thread_rows(const Trace& trace, const OffCpuReport& report, std::uint64_t limit) {
-  std::string out =
-      cells({"elapsed", "running", "runnable", "blocked", "unseen"}) + "thread\n";
+  std::string out = cells({"elapsed", "running", "runnable", "blocked", "unseen"}) + "thread\n";
   for (std::size_t i = 0; i < report.threads.size() && i < limit; ++i) {
     const OffCpuThread& thread = report.threads[i];
     out += cells({human_duration(thread.elapsed_ns), human_duration(thread.running_ns),
                   human_duration(thread.runnable_ns), human_duration(thread.blocked_ns),
                   human_duration(thread.unseen_ns)}) +
-           std::to_string(thread.tid) +
-           (thread.name == kNoName ? "" : " " + to_printable(trace.names.text(thread.name))) + "\n";
+           name_or_id(trace, thread.tid, thread.name) + "\n";
   }
   return out + rest_line(report.threads.size(), limit, "thread");
 }
@@ -53,6 +56,19 @@ std::string group_rows(const OffCpuReport& report, OffCpuBy by, std::uint64_t li
   return out + rest_line(report.groups.size(), limit, off_cpu_by_name(by));
 }
 
+// One line a slow wait for a connection: what the kernel said of it last.
+std::string socket_rows(const Trace& trace, const OffCpuReport& report, std::uint64_t limit) {
+  std::string out = "connections that slow waits waited for, at the last look:\n";
+  for (std::size_t i = 0; i < report.sockets.size() && i < limit; ++i) {
+    const SocketWait& wait = report.sockets[i];
+    out += right_aligned(human_duration(wait.waited_ns), kCellWidth) + "  in " +
+           (wait.call == kNoName ? "a call" : to_printable(trace.names.text(wait.call))) +
+           ", thread " + name_or_id(trace, wait.tid, wait.thread_name) + ": " + socket_text(wait) +
+           "\n";
+  }
+  return out + rest_line(report.sockets.size(), limit, "wait");
+}
+
 void append_numbers(std::string& out,
                     std::initializer_list<std::pair<const char*, std::uint64_t>> numbers) {
   for (const auto& [key, value] : numbers) {
@@ -68,6 +84,37 @@ void append_name(std::string& out, std::string_view name) {
   }
 }
 
+std::string socket_json(const Trace& trace, const OffCpuReport& report) {
+  std::string out = "[";
+  for (const SocketWait& wait : report.sockets) {
+    out += out.size() == 1 ? "\n{" : ",\n{";
+    out += "\"tid\": " + std::to_string(wait.tid) + ", \"call\": ";
+    append_name(out, trace.names.text(wait.call));
+    append_numbers(out, {{"at_ns", wait.at_ns},
+                         {"waited_ns", wait.waited_ns},
+                         {"tcp_state", wait.tcp_state},
+                         {"retransmits", wait.retransmits},
+                         {"total_retransmits", wait.total_retransmits},
+                         {"unacked_segments", wait.unacked_segments},
+                         {"lost_segments", wait.lost_segments}});
+    const std::pair<const char*, std::uint64_t> known[] = {
+        {"rtt_ns", wait.rtt_ns},
+        {"rtt_var_ns", wait.rtt_var_ns},
+        {"since_received_ns", wait.since_received_ns},
+        {"since_sent_ns", wait.since_sent_ns},
+        {"unread_bytes", wait.unread_bytes},
+        {"unsent_bytes", wait.unsent_bytes}};
+    for (const auto& [key, value] : known) {
+      out += std::string(", \"") + key +
+             "\": " + (value == kUnknownNs ? "null" : std::to_string(value));
+    }
+    out += ", \"text\": ";
+    append_json_string(out, socket_text(wait));
+    out += "}";
+  }
+  return out + "\n]";
+}
+
 std::string thread_json(const Trace& trace, const OffCpuReport& report) {
   if (!report.has_threads) {
     return "null";
@@ -81,7 +128,9 @@ std::string thread_json(const Trace& trace, const OffCpuReport& report) {
                          {"running_ns", thread.running_ns},
                          {"runnable_ns", thread.runnable_ns},
                          {"blocked_ns", thread.blocked_ns},
-                         {"unseen_ns", thread.unseen_ns}});
+                         {"unseen_ns", thread.unseen_ns},
+                         {"exact_ns", thread.exact_ns},
+                         {"throttled_most_ns", thread.throttled_ns}});
     out += "}";
   }
   return out + "\n]";
@@ -116,6 +165,9 @@ std::string off_cpu_text(const Trace& trace, const OffCpuReport& report, OffCpuB
   if (!report.groups.empty()) {
     out += group_rows(report, by, limit) + "\n";
   }
+  if (!report.sockets.empty()) {
+    out += socket_rows(trace, report, limit) + "\n";
+  }
   return out;
 }
 
@@ -123,7 +175,10 @@ std::string off_cpu_json(const Trace& trace, const OffCpuReport& report, OffCpuB
   std::string out = "\"by\": \"" + std::string(off_cpu_by_name(by)) + "\"";
   append_numbers(out, {{"proven_ns", report.proven_ns},
                        {"estimated_ns", report.estimated_ns},
-                       {"parked_ns", report.parked_ns}});
+                       {"exact_ns", report.exact_ns},
+                       {"parked_ns", report.parked_ns},
+                       {"runnable_ns", report.runnable_ns},
+                       {"throttled_ns", report.throttled_ns}});
   out += ", \"unseen_ns\": " + (report.has_threads ? std::to_string(report.unseen_ns) : "null");
   out += ",\n\"threads\": " + thread_json(trace, report) + ",\n\"groups\": [";
   for (std::size_t i = 0; i < report.groups.size(); ++i) {
@@ -135,7 +190,7 @@ std::string off_cpu_json(const Trace& trace, const OffCpuReport& report, OffCpuB
                          {"waits", group.waits}});
     out += "}";
   }
-  return out + "\n]";
+  return out + "\n],\n\"sockets\": " + socket_json(trace, report);
 }
 
 }  // namespace dial9::analysis

@@ -87,15 +87,30 @@ void PlatformStallIndex::overlapping(const std::vector<Span>& spans, std::uint64
   }
 }
 
-std::uint64_t PlatformStallIndex::most_ns(std::uint64_t from_ns, std::uint64_t to_ns) const {
+template <class Takes>
+std::uint64_t PlatformStallIndex::most_ns_of(std::uint64_t from_ns, std::uint64_t to_ns,
+                                             Takes takes) const {
   if (to_ns <= from_ns) {
     return 0;
   }
   std::uint64_t sum = 0;
   overlapping(excuses_, from_ns, to_ns, [&](const PlatformStall& stall, std::uint64_t overlap_ns) {
-    sum = sum_of(sum, std::min(most_stalled_ns(stall), overlap_ns));
+    if (takes(stall)) {
+      sum = sum_of(sum, std::min(most_stalled_ns(stall), overlap_ns));
+    }
   });
   return std::min(sum, to_ns - from_ns);
+}
+
+std::uint64_t PlatformStallIndex::most_ns(std::uint64_t from_ns, std::uint64_t to_ns) const {
+  return most_ns_of(from_ns, to_ns, [](const PlatformStall&) { return true; });
+}
+
+std::uint64_t PlatformStallIndex::most_throttled_ns(std::uint64_t from_ns,
+                                                    std::uint64_t to_ns) const {
+  return most_ns_of(from_ns, to_ns, [](const PlatformStall& stall) {
+    return stall.cause == StallCause::kThrottled;
+  });
 }
 
 std::string PlatformStallIndex::text(std::uint64_t from_ns, std::uint64_t to_ns) const {

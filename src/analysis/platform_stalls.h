@@ -28,6 +28,8 @@ class PlatformStallIndex {
   bool empty() const { return excuses_.empty(); }
   // Of [from, to): at most so much of it was stalled. O(log n + stalls that overlap).
   std::uint64_t most_ns(std::uint64_t from_ns, std::uint64_t to_ns) const;
+  // The same of the cgroup's CPU limit alone.
+  std::uint64_t most_throttled_ns(std::uint64_t from_ns, std::uint64_t to_ns) const;
   // The stalls of all kinds that overlap [from, to), a cause each with its time; empty: none.
   std::string text(std::uint64_t from_ns, std::uint64_t to_ns) const;
 
@@ -39,6 +41,8 @@ class PlatformStallIndex {
   template <class Function>
   static void overlapping(const std::vector<Span>& spans, std::uint64_t from_ns,
                           std::uint64_t to_ns, Function function);
+  template <class Takes>
+  std::uint64_t most_ns_of(std::uint64_t from_ns, std::uint64_t to_ns, Takes takes) const;
   std::vector<Span> all_;  // by begin
   std::vector<Span> excuses_;
 };

@@ -91,6 +91,7 @@ struct SampleRow {
 struct OffCpuWait {
   std::uint64_t at_ns = 0;             // its first look
   std::uint64_t proven_ns = 0;         // it went on for so long from there
+  std::uint64_t runnable_ns = 0;       // and then it waited for a CPU; 0: or that isn't known
   std::uint64_t share_ns = 0;          // and before or after for so long, by estimate
   std::uint64_t task_id = kUnknownId;  // 0: none; kUnknownId: none, or not known
   std::uint64_t span_id = kUnknownId;  // likewise
@@ -105,7 +106,31 @@ struct OffCpuWait {
   bool is_continued = false;  // the wait of its thread's row before
   bool is_parked = false;     // a worker that waits for work
   bool is_preempted = false;  // it waited for a CPU
+  bool is_exact = false;      // from switch to switch
   bool is_truncated = false;  // the stack's outer frames are missing
+};
+
+// The TCP connection that a thread waited for, while it did. kUnknownNs: not told.
+struct SocketWait {
+  std::uint64_t at_ns = 0;
+  std::uint64_t waited_ns = 0;         // so far, at least
+  std::uint64_t task_id = kUnknownId;  // as OffCpuWait has them
+  std::uint64_t span_id = kUnknownId;
+  std::uint64_t rtt_ns = 0;
+  std::uint64_t rtt_var_ns = 0;
+  std::uint64_t since_received_ns = 0;  // data; not told: the peer never sent any
+  std::uint64_t since_sent_ns = 0;
+  std::uint64_t unread_bytes = 0;
+  std::uint64_t unsent_bytes = 0;
+  std::uint32_t retransmits = 0;        // time-outs in a row
+  std::uint32_t total_retransmits = 0;  // segments, of its life
+  std::uint32_t unacked_segments = 0;
+  std::uint32_t lost_segments = 0;
+  std::uint32_t tcp_state = 0;
+  std::uint32_t tid = 0;
+  std::uint32_t lane = 0;  // of the worker that the thread was then; kNoIndex: of none
+  NameId thread_name = kNoName;
+  NameId call = kNoName;  // "recv(fd 12, peer 10.0.0.7:6379)"
 };
 
 // How a thread's time up to `at_ns` splits: running, runnable and blocked sum to elapsed.
@@ -120,6 +145,7 @@ struct ThreadTime {
   std::uint32_t tid = 0;
   std::uint32_t lane = 0;  // of the worker that the thread was then; kNoIndex: of none
   NameId thread_name = kNoName;
+  bool is_exact = false;  // by the thread's switches
 };
 
 // Where a suspended task waited.

@@ -98,6 +98,21 @@ TEST(SpanTimes, AreUnknownWhereTheReadyTimeIs) {
   EXPECT_EQ(unknown(only_span(builder), UnknownTime::kNoReadyTime), 3'000U);
 }
 
+TEST(SpanTimes, OfAPollsSwitchesTellWhatWasBlockedRunnableAndRunning) {
+  TraceBuilder builder;
+  busy(builder, 1'000, 9'000, 5'000);
+  builder.poll(2'000, 8'000, 0, 7);
+  builder.off_cpu(
+      {.at_ns = 3'000, .proven_ns = 2'000, .tid = 9, .is_exact = true, .runnable_ns = 500});
+  builder.off_cpu({.at_ns = 6'000, .proven_ns = 1'000, .tid = 9, .reason = 1, .is_exact = true});
+  whole_span(builder, 2'000, 8'000, 7);
+  const SpanTime time = only_span(builder);
+  EXPECT_EQ(time.on_cpu_ns, 3'000U);
+  EXPECT_EQ(time.blocked_ns, 1'500U);
+  EXPECT_EQ(time.scheduler_delay_ns, 1'500U) << "preempted, and woken without a CPU";
+  EXPECT_EQ(time.unknown_ns(), 0U);
+}
+
 TEST(SpanTimes, CountCallsAndLocksOfAPollAsBlockedOnce) {
   TraceBuilder builder;
   busy(builder, 1'000, 9'000, 6'200);

@@ -191,7 +191,7 @@ std::size_t Trace::bytes() const {
     total += sum_bytes(table.at_ns, table.bits, table.types);
   }
   total += sum_bytes(sched, blocks, resources, platform_stalls, stacks, symbols, modules, samples,
-                     dumps, heap, off_cpu, thread_times);
+                     dumps, heap, off_cpu, socket_waits, thread_times);
   total += heap_windows.capacity() * sizeof(HeapWindow);
   for (const MetadataEntry& entry : metadata) {
     total += sizeof entry + entry.key.size() + entry.value.size();

@@ -370,6 +370,7 @@ struct Trace {
   std::uint64_t heap_frees_unmatched = 0;  // of samples that aren't in the trace
   bool tracks_live_heap = false;           // frees of samples are recorded
   Column<OffCpuWait> off_cpu;              // by time
+  Column<SocketWait> socket_waits;         // by time
   Column<ThreadTime> thread_times;         // by time
   Column<ResourceSample> resources;
   Column<PlatformStall> platform_stalls;   // by begin_ns

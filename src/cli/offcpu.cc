@@ -27,6 +27,7 @@ struct Options {
   FlameOptions flame;
   std::string by = "reason";
   bool has_parked = false;
+  bool has_runnable = false;
 };
 
 OffCpuBy by_of(const std::string& text) {
@@ -45,6 +46,7 @@ int run(const Options& options) {
                                  {.filter = filter_of(options.filter, trace),
                                   .by = by,
                                   .has_parked = options.has_parked,
+                                  .has_runnable = options.has_runnable,
                                   .is_inverted = options.flame.is_inverted,
                                   .frames = options.flame.frame_by()},
                                  &namer);
@@ -71,6 +73,7 @@ void add_offcpu(Arguments& arguments) {
         .one_of(names)
         .with_default_shown();
     verb.flag("--parked", options.has_parked, "With workers that wait for work");
+    verb.flag("--runnable", options.has_runnable, "With waits for a CPU");
     add_filter_options(verb, options.filter);
     add_flame_options(verb, options.flame);
   };

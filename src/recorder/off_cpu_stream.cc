@@ -5,7 +5,7 @@
 namespace dial9::internal {
 namespace {
 
-enum TypeId : std::uint16_t { kWait = 1, kTimes = 2, kProfile = 3 };
+enum TypeId : std::uint16_t { kWait = 1, kTimes = 2, kProfile = 3, kSocket = 4 };
 
 void add_wait_schema(format::Encoder& out) {
   using format::FieldType;
@@ -29,8 +29,10 @@ void add_wait_schema(format::Encoder& out) {
               {"object", FieldType::kVarint, true},
               {"unwound_by", FieldType::kPooledString, true},
               {"truncated", FieldType::kBool},
-              {"guessed", FieldType::kBool}});
-  out.annotations(kWait, {{1, "unit", "ns"}, {4, "unit", "ns"}});
+              {"guessed", FieldType::kBool},
+              {"exact", FieldType::kBool},
+              {"runnable_ns", FieldType::kVarint, true}});
+  out.annotations(kWait, {{1, "unit", "ns"}, {4, "unit", "ns"}, {21, "unit", "ns"}});
 }
 
 void add_times_schema(format::Encoder& out) {
@@ -43,13 +45,46 @@ void add_times_schema(format::Encoder& out) {
               {"runnable_ns", FieldType::kVarint},
               {"blocked_ns", FieldType::kVarint},
               {"seen_ns", FieldType::kVarint},
-              {"share_ns", FieldType::kVarint}});
+              {"share_ns", FieldType::kVarint},
+              {"exact", FieldType::kBool}});
   out.annotations(kTimes, {{2, "unit", "ns"},
                            {3, "unit", "ns"},
                            {4, "unit", "ns"},
                            {5, "unit", "ns"},
                            {6, "unit", "ns"},
                            {7, "unit", "ns"}});
+}
+
+void add_socket_schema(format::Encoder& out) {
+  using format::FieldType;
+  out.schema(kSocket, "SocketWaitEvent", true,
+             {{"tid", FieldType::kU32},
+              {"thread_name", FieldType::kPooledString, true},
+              {"task_id", FieldType::kVarint, true},
+              {"span_id", FieldType::kVarint, true},
+              {"call", FieldType::kPooledString, true},
+              {"fd", FieldType::kVarint, true},
+              {"peer", FieldType::kPooledString, true},
+              {"socket_cookie", FieldType::kVarint},
+              {"waited_ns", FieldType::kVarint},
+              {"tcp_state", FieldType::kU8},
+              {"rtt_ns", FieldType::kVarint, true},
+              {"rtt_var_ns", FieldType::kVarint, true},
+              {"retransmits", FieldType::kU32},
+              {"total_retransmits", FieldType::kU32},
+              {"unacked_segments", FieldType::kU32},
+              {"lost_segments", FieldType::kU32},
+              {"since_received_ns", FieldType::kVarint, true},
+              {"since_sent_ns", FieldType::kVarint, true},
+              {"unread_bytes", FieldType::kVarint, true},
+              {"unsent_bytes", FieldType::kVarint, true}});
+  out.annotations(kSocket, {{8, "unit", "ns"},
+                            {10, "unit", "ns"},
+                            {11, "unit", "ns"},
+                            {16, "unit", "ns"},
+                            {17, "unit", "ns"},
+                            {18, "unit", "bytes"},
+                            {19, "unit", "bytes"}});
 }
 
 void add_profile_schema(format::Encoder& out) {
@@ -63,7 +98,11 @@ void add_profile_schema(format::Encoder& out) {
               {"moved", FieldType::kVarint},
               {"unreadable", FieldType::kVarint},
               {"lost", FieldType::kVarint},
-              {"round_ns", FieldType::kVarint}});
+              {"round_ns", FieldType::kVarint},
+              {"switch_threads", FieldType::kU32},
+              {"switches_lost", FieldType::kVarint},
+              {"sockets_unread", FieldType::kVarint},
+              {"unlisted", FieldType::kVarint}});
   out.annotations(kProfile, {{0, "unit", "ns"}, {8, "unit", "ns"}});
 }
 
@@ -73,6 +112,8 @@ void add_schema(format::Encoder& out, std::uint16_t type) {
       return add_wait_schema(out);
     case kTimes:
       return add_times_schema(out);
+    case kSocket:
+      return add_socket_schema(out);
     default:
       return add_profile_schema(out);
   }
@@ -86,7 +127,7 @@ void OffCpuEncoder::add(const OffCpuRecord& wait) {
   format::Encoder& out = streams_.begin(kWait, wait.at_ns);
   out.u32(wait.tid);
   out.varint(wait.seen_ns);
-  out.u8(0);
+  out.u8(wait.is_preempted ? 1 : 0);
   if (wait.frames.empty()) {
     out.absent();
   } else {
@@ -109,6 +150,32 @@ void OffCpuEncoder::add(const OffCpuRecord& wait) {
   put_text(out, wait.unwound_by);
   out.boolean(wait.is_truncated);
   out.boolean(wait.has_guessed_fp);
+  out.boolean(wait.is_exact);
+  put_optional(out, wait.runnable_ns);
+}
+
+void OffCpuEncoder::add(const SocketWaitRecord& socket, const OffCpuRecord& wait) {
+  format::Encoder& out = streams_.begin(kSocket, socket.at_ns);
+  out.u32(wait.tid);
+  put_text(out, wait.thread_name);
+  put_id(out, wait.task);
+  put_id(out, wait.span);
+  put_text(out, wait.call);
+  put_optional(out, wait.fd);
+  put_text(out, wait.address);
+  out.varint(socket.cookie);
+  out.varint(socket.waited_ns);
+  out.u8(socket.tcp_state);
+  put_id(out, socket.rtt_ns);
+  put_id(out, socket.rtt_var_ns);
+  out.u32(socket.retransmits);
+  out.u32(socket.total_retransmits);
+  out.u32(socket.unacked_segments);
+  out.u32(socket.lost_segments);
+  put_optional(out, socket.since_received_ns);
+  put_optional(out, socket.since_sent_ns);
+  put_optional(out, socket.unread_bytes);
+  put_optional(out, socket.unsent_bytes);
 }
 
 void OffCpuEncoder::add(const ThreadTimesRecord& times) {
@@ -119,6 +186,7 @@ void OffCpuEncoder::add(const ThreadTimesRecord& times) {
                                     times.blocked_ns, times.seen_ns, times.share_ns}) {
     out.varint(value);
   }
+  out.boolean(times.is_exact);
 }
 
 void OffCpuEncoder::add(const OffCpuProfileRecord& profile) {
@@ -130,6 +198,10 @@ void OffCpuEncoder::add(const OffCpuProfileRecord& profile) {
                                     profile.unreadable, profile.lost, profile.round_ns}) {
     out.varint(value);
   }
+  out.u32(profile.switch_threads);
+  out.varint(profile.switches_lost);
+  out.varint(profile.sockets_unread);
+  out.varint(profile.unlisted);
 }
 
 std::vector<SourceStream> OffCpuEncoder::take() { return streams_.take(); }

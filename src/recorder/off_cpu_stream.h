@@ -1,7 +1,8 @@
 // What threads did while they weren't on a CPU, as a stream: OffCpuEvents (a thread seen blocked,
-// with its call and stack), ThreadTimesEvents (how a thread's time splits, exactly), and an
-// OffCpuProfileEvent that says what the sampler did and couldn't do. Strongest property: a stack, a
-// name and an address are written once a stream. Spec: docs/spec/off_cpu_samples.md, "Events".
+// with its call and stack), SocketWaitEvents (the connection that one waits for), ThreadTimesEvents
+// (how a thread's time splits, exactly), and an OffCpuProfileEvent that says what the sampler did
+// and couldn't do. Strongest property: stacks, names and addresses are written once a stream.
+// Spec: docs/spec/off_cpu_samples.md, "Events".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,8 +26,11 @@ struct OffCpuRecord {
   bool is_parked = false;
   bool is_truncated = false;
   bool has_guessed_fp = false;
-  std::uint64_t task = 0;  // 0: none
-  std::uint64_t span = 0;  // 0: none
+  bool is_preempted = false;                 // runnable, not blocked
+  bool is_exact = false;                     // from switch to switch
+  std::optional<std::uint64_t> runnable_ns;  // of `seen_ns`, at its end: waiting for a CPU
+  std::uint64_t task = 0;                    // 0: none
+  std::uint64_t span = 0;                    // 0: none
   LabelText label{};
   std::string_view thread_name;           // empty: not known
   std::string_view call;                  // empty: not known, or none
@@ -36,6 +40,24 @@ struct OffCpuRecord {
   std::optional<std::uint64_t> object;    // the futex word's address
   std::string_view unwound_by;            // empty: no stack
   std::span<const std::uint64_t> frames;  // leaf first; empty: not known
+};
+
+// A connection while a thread waits for it.
+struct SocketWaitRecord {
+  std::uint64_t at_ns = 0;      // of the reading
+  std::uint64_t waited_ns = 0;  // until then, at least
+  std::uint64_t cookie = 0;     // the kernel's name of the socket
+  std::uint64_t rtt_ns = 0;     // 0: none measured
+  std::uint64_t rtt_var_ns = 0;
+  std::uint32_t retransmits = 0;
+  std::uint32_t total_retransmits = 0;
+  std::uint32_t unacked_segments = 0;
+  std::uint32_t lost_segments = 0;
+  std::uint8_t tcp_state = 0;
+  std::optional<std::uint64_t> since_received_ns;
+  std::optional<std::uint64_t> since_sent_ns;
+  std::optional<std::uint64_t> unread_bytes;
+  std::optional<std::uint64_t> unsent_bytes;
 };
 
 struct ThreadTimesRecord {
@@ -48,6 +70,7 @@ struct ThreadTimesRecord {
   std::uint64_t blocked_ns = 0;  // the three sum to elapsed
   std::uint64_t seen_ns = 0;     // of blocked: proven, with its call, by OffCpuEvents
   std::uint64_t share_ns = 0;    // of blocked: given to those by estimate
+  bool is_exact = false;         // by its switches, none of which was lost
 };
 
 struct OffCpuProfileRecord {
@@ -61,6 +84,10 @@ struct OffCpuProfileRecord {
   std::uint64_t unreadable = 0;         // not taken: its call or its stack can't be read
   std::uint64_t lost = 0;               // stacks taken for which there was no memory
   std::uint64_t round_ns = 0;           // what one look at every thread took last
+  std::uint32_t switch_threads = 0;     // whose switches are followed, at its end
+  std::uint64_t switches_lost = 0;
+  std::uint64_t sockets_unread = 0;  // slow waits whose connection was left unread
+  std::uint64_t unlisted = 0;        // stretches off a CPU that have no event of their own
 };
 
 // Gathers records into streams of at most about 64 KiB. Allocates.
@@ -69,6 +96,8 @@ class OffCpuEncoder {
   OffCpuEncoder();
 
   void add(const OffCpuRecord& wait);
+  // `wait`: whose it is, and whom it waits for.
+  void add(const SocketWaitRecord& socket, const OffCpuRecord& wait);
   void add(const ThreadTimesRecord& times);
   void add(const OffCpuProfileRecord& profile);
   std::vector<SourceStream> take();

@@ -79,7 +79,8 @@ EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
     }
     if (result.status && plan.off_cpu_hz != 0) {
       remove_off_cpu_samples();
-      const Status added = add_off_cpu_samples({.frequency_hz = plan.off_cpu_hz});
+      const Status added = add_off_cpu_samples(
+          {.frequency_hz = plan.off_cpu_hz, .has_switches = plan.has_off_cpu_switches});
       if (!added) result.messages.push_back(added.message());
     }
     if (result.status && plan.heap_sample_rate_bytes != 0) {

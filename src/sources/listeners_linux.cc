@@ -21,32 +21,20 @@
 
 #include "base/unique_fd.h"
 #include "sources/listeners.h"
+#include "sources/socket_options.h"
 
 namespace dial9::internal {
 namespace {
 
-constexpr int kSoCookie = 57;  // older headers lack the names
-constexpr int kSoMeminfo = 55;
+constexpr int kSoMeminfo = 55;  // older headers lack the name
 constexpr std::size_t kMeminfoDrops = 8;
 constexpr std::uint32_t kListenState = 10;  // TCP_LISTEN
 constexpr std::size_t kMostInodes = 65'536;
-
-template <class T>
-bool get_option(int fd, int level, int name, T* value) noexcept {
-  socklen_t size = sizeof *value;
-  return ::getsockopt(fd, level, name, value, &size) == 0;
-}
 
 // The descriptor is the host's, which may close it right now. As fstatat() on the descriptor itself
 // (what glibc's fstat() does): under TSan an fstat() here would be reported as the host's race.
 bool look_at(int fd, struct stat* status) noexcept {
   return ::fstatat(fd, "", status, AT_EMPTY_PATH) == 0;
-}
-
-std::optional<std::uint64_t> cookie_of(int fd) noexcept {
-  std::uint64_t cookie = 0;
-  if (!get_option(fd, SOL_SOCKET, kSoCookie, &cookie)) return std::nullopt;
-  return cookie;
 }
 
 bool is_tcp_listener(int fd) noexcept {

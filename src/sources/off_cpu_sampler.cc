@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "recorder/no_exception.h"
 #include "recorder/off_cpu_stream.h"
+#include "sources/perf_event.h"
 #include "sources/thread_probe.h"
 #include "sources/wall_sampler.h"
 #include "unwind/unwind.h"
@@ -26,6 +28,9 @@ struct OffCpuSampler::State {
   bool was_asked = false;
   bool is_on = false;  // from start() to stop()
   std::uint32_t frequency_hz = 0;
+  bool wants_switches = false;
+  std::optional<PerfPlan> switches;  // none: not asked for, or refused
+  std::string switch_refusal;
   // While recording:
   std::unique_ptr<ThreadProbe> probe;
   std::unique_ptr<WallSampler> sampler;
@@ -50,6 +55,8 @@ class OffCpuSampler::Guard {
         own->was_asked = before->was_asked;
         own->is_on = before->is_on;
         own->frequency_hz = before->frequency_hz;
+        own->wants_switches = before->wants_switches;
+        own->switches = before->switches;
       }
       sampler.state_ = own.release();  // the parent's stays: its threads aren't here to finish
     } catch (...) {
@@ -99,6 +106,15 @@ Status OffCpuSampler::start(const OffCpuOptions& options) {
     return refuse("no memory for the table of modules");
   }
   rest(state);
+  state.wants_switches = options.has_switches;
+  state.switches.reset();
+  state.switch_refusal.clear();
+  if (options.has_switches) {
+    PerfProbe probed = probe_perf_switches();
+    state.switch_refusal = std::move(probed.refusal);
+    if (state.switch_refusal.empty()) state.switches = probed.plan;
+    state.message = state.switch_refusal;
+  }
   state.totals = {};
   state.start_error.clear();
   state.is_on = true;
@@ -115,7 +131,10 @@ bool OffCpuSampler::stop() {
 }
 
 void OffCpuSampler::note_trouble(State& state) {
-  std::string message = state.probe->trouble();
+  std::string message = state.switch_refusal;
+  if (const std::string trouble = state.probe->trouble(); !trouble.empty()) {
+    message += (message.empty() ? "" : "; ") + trouble;
+  }
   const OffCpuProfileRecord& totals = state.sampler->totals();
   if (totals.threads_unsampled != 0) {
     message += (message.empty() ? "" : "; ") + std::to_string(totals.threads_unsampled) +
@@ -126,6 +145,12 @@ void OffCpuSampler::note_trouble(State& state) {
     message += (message.empty() ? "" : "; ") + std::string("more than ") +
                std::to_string(StackShelf::kMostBytes >> 20) +
                " MiB of stacks at a time: some waits have none";
+  }
+  if (totals.switches_lost != 0) {
+    message += (message.empty() ? "" : "; ") +
+               std::string(
+                   "a ring had no room for some switches: the times around them are from "
+                   "looks");
   }
   if (message == state.message) return;
   state.message = std::move(message);
@@ -140,7 +165,7 @@ std::uint64_t OffCpuSampler::attend(std::uint64_t now_ns) {
     return kNever;
   }
   if (state.sampler == nullptr) {
-    state.probe = make_thread_probe();
+    state.probe = make_thread_probe(state.switches ? &*state.switches : nullptr);
     if (state.probe == nullptr) return kNever;
     state.sampler = std::make_unique<WallSampler>(*state.probe, state.encoder, state.frequency_hz);
   }
@@ -191,7 +216,12 @@ Metadata OffCpuSampler::metadata() const {
   Metadata entries{{"off_cpu.enabled", state.is_on ? "true" : "false"},
                    {"off_cpu.frequency_hz", std::to_string(state.frequency_hz)}};
   if (state.is_on) {
-    entries.emplace_back("off_cpu.backend", "wall sampler: schedstat, syscall, stack copies");
+    entries.emplace_back("off_cpu.backend",
+                         std::string("wall sampler: schedstat, syscall, stack copies") +
+                             (state.switches ? "; perf switches" : ""));
+  }
+  if (state.wants_switches) {
+    entries.emplace_back("off_cpu.switches", state.switches ? "perf" : "refused");
   }
   if (!state.start_error.empty()) entries.emplace_back("off_cpu.start_error", state.start_error);
   if (!state.message.empty()) entries.emplace_back("off_cpu.notice", state.message);
@@ -212,6 +242,8 @@ OffCpuStatus OffCpuSampler::status() const {
   status.stacks = totals.stacks;
   status.moved = totals.moved;
   status.round_ns = totals.round_ns;
+  status.switch_threads = totals.switch_threads;
+  status.switches_lost = totals.switches_lost;
   return status;
 }
 

@@ -24,6 +24,7 @@
 namespace dial9::internal {
 namespace {
 
+constexpr const char* kParanoidPath = "/proc/sys/kernel/perf_event_paranoid";
 constexpr std::uint64_t kReadLost = std::uint64_t{1} << 4;  // PERF_FORMAT_LOST of newer headers
 constexpr std::uint64_t kMostKernelFrames = 1024;
 constexpr std::uint64_t kProbePeriodNs = 50'000;
@@ -61,6 +62,22 @@ perf_event_attr attributes(const PerfPlan& plan) {
   return wanted;
 }
 
+// Allowed where samples of the kernel aren't: a switch says nothing of the kernel's memory.
+perf_event_attr switch_attributes() {
+  perf_event_attr wanted{};
+  wanted.size = sizeof wanted;
+  wanted.type = PERF_TYPE_SOFTWARE;
+  wanted.config = PERF_COUNT_SW_DUMMY;
+  wanted.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+  wanted.sample_id_all = 1;
+  wanted.context_switch = 1;
+  wanted.exclude_kernel = 1;
+  wanted.exclude_hv = 1;
+  wanted.use_clockid = 1;
+  wanted.clockid = CLOCK_MONOTONIC;
+  return wanted;
+}
+
 int read_setting(const char* path, int otherwise) {
   std::ifstream file(path);
   int value = otherwise;
@@ -73,6 +90,16 @@ std::uint64_t thread_cpu_ns() {
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// Each sleep is a switch.
+bool sees_a_switch(const PerfRing& ring) {
+  constexpr int kSleeps = 20;
+  const timespec moment{0, 1'000};
+  for (int i = 0; i < kSleeps && ring.is_empty(); ++i) {
+    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, nullptr);
+  }
+  return !ring.is_empty();
 }
 
 bool sees_a_sample(const PerfRing& ring) {
@@ -125,11 +152,14 @@ std::string errno_name(int error) {
 
 constexpr const char* kTimersWork =
     "; timers of the threads need none of that (backend \"timers\", the default)";
+constexpr const char* kLooksWork =
+    "; waits come from looks at the threads and times from schedstat, which need none of that";
 
 }  // namespace
 
-UniqueFd open_cpu_clock(std::uint32_t tid, const PerfPlan& plan) {
-  perf_event_attr wanted = attributes(plan);
+UniqueFd open_perf_event(std::uint32_t tid, const PerfPlan& plan) {
+  perf_event_attr wanted =
+      plan.kind == PerfKind::kSwitches ? switch_attributes() : attributes(plan);
   return UniqueFd(static_cast<int>(::syscall(SYS_perf_event_open, &wanted, static_cast<pid_t>(tid),
                                              -1, -1, PERF_FLAG_FD_CLOEXEC)));
 }
@@ -141,19 +171,19 @@ PerfProbe probe_perf(std::uint64_t period_ns) {
     return probe;
   }
   PerfPlan& plan = probe.plan;
-  plan = {kProbePeriodNs, true, true, read_setting("/proc/sys/kernel/perf_event_paranoid", 0)};
-  UniqueFd event = open_cpu_clock(0, plan);
+  plan = {kProbePeriodNs, true, true, read_setting(kParanoidPath, 0)};
+  UniqueFd event = open_perf_event(0, plan);
   if (!event && errno == EINVAL) {
     plan.counts_lost = false;
-    event = open_cpu_clock(0, plan);
+    event = open_perf_event(0, plan);
   }
   if (!event && (errno == EACCES || errno == EPERM)) {
     plan.has_kernel = false;
     plan.counts_lost = true;
-    event = open_cpu_clock(0, plan);
+    event = open_perf_event(0, plan);
     if (!event && errno == EINVAL) {
       plan.counts_lost = false;
-      event = open_cpu_clock(0, plan);
+      event = open_perf_event(0, plan);
     }
   }
   if (!event) {
@@ -171,21 +201,39 @@ PerfProbe probe_perf(std::uint64_t period_ns) {
   return probe;
 }
 
-std::string perf_open_refusal(int error, int paranoid) {
+PerfProbe probe_perf_switches() {
+  PerfProbe probe;
+  probe.plan.kind = PerfKind::kSwitches;
+  probe.plan.paranoid = read_setting(kParanoidPath, 0);
+  const UniqueFd event = open_perf_event(0, probe.plan);
+  if (!event) {
+    probe.refusal = perf_open_refusal(errno, probe.plan.paranoid, PerfKind::kSwitches);
+    return probe;
+  }
+  const auto ring = PerfRing::map(event.get(), kProbeRingBytes);
+  if (!ring) {
+    probe.refusal = perf_ring_refusal(errno, kProbeRingBytes) + kLooksWork;
+  } else if (!sees_a_switch(*ring)) {
+    probe.refusal = std::string("perf switch event opened but delivered no switch") + kLooksWork;
+  }
+  return probe;
+}
+
+std::string perf_open_refusal(int error, int paranoid, PerfKind kind) {
   const std::string tried = "perf_event_open: ";
+  const char* const otherwise = kind == PerfKind::kSwitches ? kLooksWork : kTimersWork;
   if (error == ENOSYS || (error == EPERM && paranoid <= 2)) {
     return tried + "blocked (" + errno_name(error) +
            "; seccomp or CAP_PERFMON): allow perf_event_open in the seccomp profile, or add "
            "CAP_PERFMON" +
-           kTimersWork;
+           otherwise;
   }
   if (error == EACCES || error == EPERM) {
     return tried + "refused (" + errno_name(error) +
            "): it needs kernel.perf_event_paranoid<=2 (now " + std::to_string(paranoid) +
-           ") or CAP_PERFMON, and no filter (seccomp, security module) that denies it" +
-           kTimersWork;
+           ") or CAP_PERFMON, and no filter (seccomp, security module) that denies it" + otherwise;
   }
-  return tried + "failed (" + errno_name(error) + ")" + kTimersWork;
+  return tried + "failed (" + errno_name(error) + ")" + otherwise;
 }
 
 std::string perf_ring_refusal(int error, std::size_t bytes) {
@@ -240,6 +288,31 @@ std::optional<PerfSample> parse_perf_sample(std::span<const std::byte> record,
   }
   if (!from.is_good()) return std::nullopt;
   return sample;
+}
+
+std::optional<ThreadSwitch> parse_perf_switch(std::span<const std::byte> record) {
+  perf_event_header header{};
+  if (record.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, record.data(), sizeof header);
+  if (header.size != record.size()) return std::nullopt;
+  Cursor from(record.subspan(sizeof header));
+  ThreadSwitch found;
+  if (header.type == PERF_RECORD_LOST) {
+    from.word();  // the event's id
+    found.kind = SwitchKind::kLost;
+    found.lost = from.word();
+  } else if (header.type == PERF_RECORD_SWITCH) {
+    const bool is_out = (header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;
+    const bool is_preempted = (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) != 0;
+    found.kind = !is_out        ? SwitchKind::kIn
+                 : is_preempted ? SwitchKind::kPreempted
+                                : SwitchKind::kBlocked;
+  } else {
+    return std::nullopt;
+  }
+  found.tid = static_cast<std::uint32_t>(from.word() >> 32);
+  found.at_ns = from.word();
+  return from.is_good() ? std::optional(found) : std::nullopt;
 }
 
 }  // namespace dial9::internal

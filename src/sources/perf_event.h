@@ -1,6 +1,7 @@
-// One perf event: a thread's cpu-clock, with a copy of its user stack in each sample. How it is
-// opened, why it wasn't, and what its records say. Strongest property: a record is read within its
-// own bytes, whatever it claims. Spec: docs/spec/cpu_samples.md, "Perf".
+// One perf event: a thread's cpu-clock, with a copy of its user stack in each sample; or its
+// switches, on a CPU and off it. How it is opened, why it wasn't, and what its records say.
+// Strongest property: a record is read within its own bytes, whatever it claims.
+// Spec: docs/spec/cpu_samples.md, "Perf"; docs/spec/off_cpu_samples.md, "Switches".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "sources/switch_account.h"
 
 namespace dial9::internal {
 
@@ -19,16 +21,22 @@ inline constexpr std::uint32_t kPerfStackBytes = 8 << 10;
 // A sample with such a copy, and up to 127 frames of the kernel.
 inline constexpr std::size_t kPerfRecordBytes = kPerfStackBytes + 256;
 
+// A switch of a thread, with the ids and the time.
+inline constexpr std::size_t kPerfSwitchBytes = 24;
+
+enum class PerfKind : std::uint8_t { kCpuClock, kSwitches };
+
 // What the kernel allows. Plain words: a child of a fork takes them over.
 struct PerfPlan {
   std::uint64_t period_ns = 0;
   bool has_kernel = false;   // samples in the kernel, with its frames
   bool counts_lost = false;  // Linux 6.0: each sample says how many were lost before it
   int paranoid = 0;          // kernel.perf_event_paranoid as it was
+  PerfKind kind = PerfKind::kCpuClock;
 };
 
 // The errno of a refusal is in `errno`.
-UniqueFd open_cpu_clock(std::uint32_t tid, const PerfPlan& plan);
+UniqueFd open_perf_event(std::uint32_t tid, const PerfPlan& plan);
 
 struct PerfProbe {
   PerfPlan plan;
@@ -37,9 +45,11 @@ struct PerfProbe {
 // Opens one for the calling thread and computes until it has seen a sample, at most 50 ms: an open
 // that succeeds proves nothing.
 PerfProbe probe_perf(std::uint64_t period_ns);
+// The same of switches: sleeps for some microseconds, a few times.
+PerfProbe probe_perf_switches();
 
 // What was tried, the errno, what works all the same, and the cure.
-std::string perf_open_refusal(int error, int paranoid);
+std::string perf_open_refusal(int error, int paranoid, PerfKind kind = PerfKind::kCpuClock);
 std::string perf_ring_refusal(int error, std::size_t bytes);
 std::string no_kernel_time_text(int paranoid);
 
@@ -60,5 +70,9 @@ struct PerfSample {
 // `record` is aligned to 8.
 std::optional<PerfSample> parse_perf_sample(std::span<const std::byte> record,
                                             const PerfPlan& plan);
+
+// From a whole record of an event of kSwitches: a switch, or that records were lost (`at_ns` is
+// then that of the next record). Nothing: it is neither.
+std::optional<ThreadSwitch> parse_perf_switch(std::span<const std::byte> record);
 
 }  // namespace dial9::internal

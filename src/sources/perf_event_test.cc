@@ -19,9 +19,11 @@ constexpr PerfPlan kPlan{.period_ns = 1'000'000, .has_kernel = true, .counts_los
 
 // A record of these words.
 std::vector<std::uint64_t> record_of(std::vector<std::uint64_t> words,
-                                     std::uint32_t type = PERF_RECORD_SAMPLE) {
+                                     std::uint32_t type = PERF_RECORD_SAMPLE,
+                                     std::uint16_t misc = 0) {
   perf_event_header header{};
   header.type = type;
+  header.misc = misc;
   header.size = static_cast<std::uint16_t>(8 * words.size() + 8);
   std::uint64_t first = 0;
   std::memcpy(&first, &header, sizeof first);
@@ -109,6 +111,37 @@ TEST(PerfEvent, GarbageIsReadWithinItsBounds) {
     EXPECT_LE(sample->stack.size(), record.size() * 8);
     EXPECT_LE(sample->in_kernel.size(), record.size());
   }
+}
+
+std::optional<ThreadSwitch> parse_switch(const std::vector<std::uint64_t>& record) {
+  return parse_perf_switch(std::as_bytes(std::span(record)));
+}
+
+TEST(PerfEvent, ASwitchSaysWhichWayAndWhetherTheThreadCouldHaveGoneOn) {
+  const std::vector<std::uint64_t> words = {std::uint64_t{7} << 32 | 1, 5'000};
+  const auto in = parse_switch(record_of(words, PERF_RECORD_SWITCH));
+  ASSERT_TRUE(in.has_value());
+  EXPECT_EQ(in->kind, SwitchKind::kIn);
+  EXPECT_EQ(in->tid, 7U);
+  EXPECT_EQ(in->at_ns, 5'000U);
+  const auto out = record_of(words, PERF_RECORD_SWITCH, PERF_RECORD_MISC_SWITCH_OUT);
+  EXPECT_EQ(parse_switch(out)->kind, SwitchKind::kBlocked);
+  const auto preempted = record_of(
+      words, PERF_RECORD_SWITCH, PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+  EXPECT_EQ(parse_switch(preempted)->kind, SwitchKind::kPreempted);
+  const auto lost = parse_switch(record_of({1, 12, std::uint64_t{7} << 32, 9}, PERF_RECORD_LOST));
+  ASSERT_TRUE(lost.has_value());
+  EXPECT_EQ(lost->kind, SwitchKind::kLost);
+  EXPECT_EQ(lost->lost, 12U);
+  EXPECT_EQ(lost->at_ns, 9U);
+  EXPECT_FALSE(parse_switch(record_of({words[0]}, PERF_RECORD_SWITCH))) << "cut short";
+  EXPECT_FALSE(parse_switch(record_of(words, PERF_RECORD_MMAP)));
+  EXPECT_FALSE(parse_perf_switch({}));
+}
+
+TEST(PerfEvent, ARefusalOfSwitchesSaysThatLooksGoOn) {
+  EXPECT_NE(perf_open_refusal(EACCES, 3, PerfKind::kSwitches).find("waits come from looks"),
+            std::string::npos);
 }
 
 TEST(PerfEvent, ARefusalSaysWhatWasTriedTheErrnoAndWhatWorks) {

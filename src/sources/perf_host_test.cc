@@ -140,7 +140,7 @@ TEST_F(PerfHost, WhereTheHostTookADescriptorItsOwnIsLeftAloneAndSamplingGoesOn) 
     taken.emplace_back(number);
   }
   // Another perf event, of the host's own, is none of ours either.
-  UniqueFd perf_of_host = open_cpu_clock(0, probe.plan);
+  UniqueFd perf_of_host = open_perf_event(0, probe.plan);
   ASSERT_EQ(::dup3(perf_of_host.get(), numbers[0], O_CLOEXEC), numbers[0]);
   perf_of_host.reset();
   EXPECT_EQ(in_child([&] {

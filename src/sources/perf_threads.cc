@@ -120,7 +120,9 @@ void PerfThreads::refuse(Thread& thread, std::string why) {
 // The size that is wanted, or less where that is refused or the room is short.
 std::unique_ptr<PerfRing> PerfThreads::make_ring(int fd) {
   errno = EPERM;
-  for (std::size_t bytes = perf_ring_bytes(plan_.period_ns); bytes >= kLeastRingBytes; bytes /= 2) {
+  const bool has_samples = plan_.kind == PerfKind::kCpuClock;
+  const std::size_t wanted = has_samples ? perf_ring_bytes(plan_.period_ns) : kSwitchRingBytes;
+  for (std::size_t bytes = wanted; bytes >= kLeastRingBytes; bytes /= 2) {
     if (ring_bytes_ + bytes > room_.ring_bytes) continue;
     if (auto ring = PerfRing::map(fd, bytes)) return ring;
     if (errno != EPERM && errno != ENOMEM) return nullptr;
@@ -136,10 +138,10 @@ void PerfThreads::open(std::uint32_t tid, Thread& thread) {
                               std::to_string(soft_limit(RLIMIT_NOFILE)) + " and " +
                               std::to_string(kMostPerfDescriptors) + " (raise ulimit -n)");
   }
-  UniqueFd event = open_cpu_clock(tid, plan_);
+  UniqueFd event = open_perf_event(tid, plan_);
   if (!event) {
     if (errno == ESRCH) return;  // ended meanwhile: the next scan won't list it
-    return refuse(thread, perf_open_refusal(errno, plan_.paranoid));
+    return refuse(thread, perf_open_refusal(errno, plan_.paranoid, plan_.kind));
   }
   GuardedFd guarded(move_up(std::move(event)).release());
   auto ring = make_ring(guarded.get());
@@ -150,6 +152,12 @@ void PerfThreads::open(std::uint32_t tid, Thread& thread) {
   thread.event = std::move(guarded);
   thread.ring = std::move(ring);
   thread.state = State::kOpen;
+  thread.tid = tid;
+  if (plan_.kind == PerfKind::kCpuClock) name(tid, thread);
+}
+
+// Switches need none.
+void PerfThreads::name(std::uint32_t tid, Thread& thread) {
   thread.name = parse_thread_status(read_thread_status(tid), 0).name;
 }
 
@@ -220,8 +228,7 @@ void PerfThreads::scan(std::uint32_t own_tid, const PerfRoom& room) {
     const std::uint32_t tid = tids_[next_look_++ % tids_.size()];
     Thread& thread = threads_[tid];
     if (thread.state == State::kRefused) open(tid, thread);
-    if (thread.state != State::kOpen) continue;
-    thread.name = parse_thread_status(read_thread_status(tid), 0).name;
+    if (thread.state == State::kOpen && plan_.kind == PerfKind::kCpuClock) name(tid, thread);
   }
   count();
 }
@@ -245,12 +252,23 @@ void PerfThreads::halt() {
   count();
 }
 
-void PerfThreads::drain_one(Thread& thread, const OnSample& on_sample, const OnLost& on_lost) {
-  // What is put in meanwhile waits for the next time: a fast writer doesn't keep the reader here.
-  for (std::size_t taken = 0; taken < thread.ring->bytes();) {
-    const auto record = thread.ring->front();
+// What is put in meanwhile waits for the next time: a fast writer doesn't keep the reader here.
+// Returns the bytes taken.
+template <class Function>
+std::size_t PerfThreads::take_records(PerfRing& ring, Function function) {
+  std::size_t taken = 0;
+  while (taken < ring.bytes()) {
+    const auto record = ring.front();
     if (record.empty()) break;
     taken += record.size();
+    function(record);
+    ring.pop();
+  }
+  return taken;
+}
+
+void PerfThreads::drain_one(Thread& thread, const OnSample& on_sample, const OnLost& on_lost) {
+  take_records(*thread.ring, [&](std::span<const std::byte> record) {
     perf_event_header header{};
     std::memcpy(&header, record.data(), sizeof header);
     if (header.type == PERF_RECORD_THROTTLE) ++counts_.throttled;
@@ -261,17 +279,41 @@ void PerfThreads::drain_one(Thread& thread, const OnSample& on_sample, const OnL
       thread.progress.periods += lost;
       on_lost(lost);
     }
-    if (const auto sample = parse_perf_sample(record, plan_)) {
-      if (plan_.counts_lost && sample->lost > thread.progress.lost) {
-        const std::uint64_t lost = sample->lost - thread.progress.lost;
-        thread.progress.lost = sample->lost;
-        thread.progress.periods += lost;
-        on_lost(lost);
-      }
-      on_sample(*sample, thread.name, thread.progress);
+    const auto sample = parse_perf_sample(record, plan_);
+    if (!sample) return;
+    if (plan_.counts_lost && sample->lost > thread.progress.lost) {
+      const std::uint64_t lost = sample->lost - thread.progress.lost;
+      thread.progress.lost = sample->lost;
+      thread.progress.periods += lost;
+      on_lost(lost);
     }
-    thread.ring->pop();
+    on_sample(*sample, thread.name, thread.progress);
+  });
+}
+
+// A loss is told with the next record that has room: of a ring that was full one may be to come.
+void PerfThreads::drain_switches(PerfRing& ring, std::uint32_t tid, std::vector<ThreadSwitch>* to) {
+  constexpr std::size_t kLossRecordBytes = 40;
+  const std::size_t taken = take_records(ring, [&](std::span<const std::byte> record) {
+    if (const auto found = parse_perf_switch(record)) to->push_back(*found);
+  });
+  if (taken + 2 * kPerfSwitchBytes + kLossRecordBytes <= ring.bytes()) return;
+  to->push_back({.at_ns = 0, .lost = 0, .tid = tid, .kind = SwitchKind::kLost});
+}
+
+bool PerfThreads::drain_switches(std::uint32_t tid, std::vector<ThreadSwitch>* to) {
+  const auto known = threads_.find(tid);
+  if (known == threads_.end() || known->second.state != State::kOpen) return false;
+  if (!known->second.ring->is_empty()) drain_switches(*known->second.ring, tid, to);
+  return true;
+}
+
+void PerfThreads::drain_ended_switches(std::vector<ThreadSwitch>* to) {
+  for (Thread& thread : ending_) {
+    drain_switches(*thread.ring, thread.tid, to);
+    close(thread, [](std::uint64_t) {});
   }
+  ending_.clear();
 }
 
 void PerfThreads::drain(const OnSample& on_sample, const OnLost& on_lost) {

@@ -33,6 +33,7 @@ PerfRoom perf_room(std::size_t opened);
 
 // What a ring should hold: the samples of 300 ms, a power of two from 32 KiB to 512 KiB.
 std::size_t perf_ring_bytes(std::uint64_t period_ns);
+inline constexpr std::size_t kSwitchRingBytes = 32 << 10;  // 1,365 switches
 
 struct PerfCounts {
   std::uint32_t sampled = 0;
@@ -68,12 +69,18 @@ class PerfThreads {
   // What the rings hold. `on_lost`: samples for which a ring had no room.
   void drain(const OnSample& on_sample, const OnLost& on_lost);
 
+  // Of a plan of kSwitches. What a thread's ring holds; false: it has none.
+  bool drain_switches(std::uint32_t tid, std::vector<ThreadSwitch>* to);
+  // What the rings of threads that ended held; closes them.
+  void drain_ended_switches(std::vector<ThreadSwitch>* to);
+
   const PerfCounts& counts() const { return counts_; }
 
  private:
   enum class State : std::uint8_t { kNew, kOpen, kRefused };
   struct Thread {
     State state = State::kNew;
+    std::uint32_t tid = 0;
     GuardedFd event;
     std::unique_ptr<PerfRing> ring;
     std::uint64_t round = 0;  // of the scan that saw it last
@@ -83,11 +90,15 @@ class PerfThreads {
 
   void open(std::uint32_t tid, Thread& thread);
   void refuse(Thread& thread, std::string why);
+  static void name(std::uint32_t tid, Thread& thread);
   std::unique_ptr<PerfRing> make_ring(int fd);
   void end(Thread& thread);
   void close(Thread& thread, const OnLost& on_lost);
   void find_ended();
+  template <class Function>
+  static std::size_t take_records(PerfRing& ring, Function function);
   void drain_one(Thread& thread, const OnSample& on_sample, const OnLost& on_lost);
+  static void drain_switches(PerfRing& ring, std::uint32_t tid, std::vector<ThreadSwitch>* to);
   void count();
 
   const PerfPlan plan_;

@@ -15,8 +15,18 @@
 
 #include "recorder/sched_files.h"
 #include "recorder/thread_words.h"
+#include "sources/perf_event.h"
+#include "sources/socket_health.h"
+#include "sources/switch_account.h"
 
 namespace dial9::internal {
+
+// What there is of switches, of all threads that were followed.
+struct SwitchCounts {
+  std::uint32_t threads = 0;  // followed now
+  std::uint32_t unfollowed = 0;
+  std::uint64_t lost = 0;  // so far
+};
 
 // A thread that was found blocked, and that didn't run while all of this was read.
 struct BlockedThread {
@@ -25,7 +35,9 @@ struct BlockedThread {
   std::optional<std::uint64_t> fd;
   std::optional<std::uint64_t> object;
   std::string peer;
+  std::optional<std::uint64_t> socket;  // the cookie of the TCP connection that it waits for
   ForeignContext context;
+  std::uint64_t at_ns = 0;            // it was blocked at this moment
   std::vector<std::uint64_t> frames;  // leaf first; empty: the stack can't be read
   std::string_view unwound_by;
   bool is_truncated = false;
@@ -51,15 +63,26 @@ class ThreadProbe {
   virtual std::optional<SchedReading> account(std::uint32_t tid) = 0;
   // Of a thread whose account is `reading`. Fills `thread` for kBlocked.
   virtual Look look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) = 0;
+  // Of the connection that `thread` waits for, which hasn't run since. None: it is that no more, or
+  // the thread moved.
+  virtual std::optional<SocketHealth> socket_health(std::uint32_t /*tid*/,
+                                                    const SchedReading& /*reading*/,
+                                                    const BlockedThread& /*thread*/) {
+    return std::nullopt;
+  }
   virtual std::string name(std::uint32_t tid) = 0;
   // It ended: what is kept for it goes.
   virtual void forget(std::uint32_t tid) = 0;
+  // The thread's switches since the last call, appended by time. False: they aren't followed.
+  virtual bool switches(std::uint32_t /*tid*/, std::vector<ThreadSwitch>* /*to*/) { return false; }
+  virtual SwitchCounts switch_counts() const { return {}; }
   // What can't be read of which thread and why, with what is done instead; empty: nothing.
   virtual std::string trouble() const = 0;
 };
 
-// Of this process, as its thread that calls. Null: the platform isn't supported.
-std::unique_ptr<ThreadProbe> make_thread_probe();
+// Of this process, as its thread that calls, with switches if there is a plan. Null: the platform
+// isn't supported.
+std::unique_ptr<ThreadProbe> make_thread_probe(const PerfPlan* switches = nullptr);
 
 // The descriptors that all probes of the process keep: at most kMostKeptFiles, and a 32nd of what
 // RLIMIT_NOFILE allows (by `soft_limit`).

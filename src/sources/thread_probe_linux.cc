@@ -24,6 +24,7 @@
 #include "recorder/guarded_fd.h"
 #include "sources/blocked_call.h"
 #include "sources/own_memory.h"
+#include "sources/switch_watch.h"
 #include "unwind/unwind.h"
 
 namespace dial9::internal {
@@ -97,24 +98,11 @@ std::optional<SchedReading> parse_account(const Text& text) {
   return reading;
 }
 
-std::string_view method_name(unwind::Method method) {
-  switch (method) {
-    case unwind::Method::kTables:
-      return "tables";
-    case unwind::Method::kFramePointer:
-      return "frame_pointers";
-    case unwind::Method::kMixed:
-      return "mixed";
-    case unwind::Method::kNone:
-      break;
-  }
-  return "none";
-}
-
 class LinuxProbe final : public ThreadProbe {
  public:
-  LinuxProbe() {
+  explicit LinuxProbe(const PerfPlan* switches) {
     watch_kept();
+    if (switches != nullptr) switches_ = std::make_unique<SwitchWatch>(*switches);
     rlimit limit{};
     room_ = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? kept_file_room(limit.rlim_cur) : 0;
     frames_.resize(kMostFrames);
@@ -134,8 +122,14 @@ class LinuxProbe final : public ThreadProbe {
   bool list(std::vector<std::uint32_t>* tids) override;
   std::optional<SchedReading> account(std::uint32_t tid) override;
   Look look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) override;
+  std::optional<SocketHealth> socket_health(std::uint32_t tid, const SchedReading& reading,
+                                            const BlockedThread& thread) override;
   std::string name(std::uint32_t tid) override;
   void forget(std::uint32_t tid) override;
+  bool switches(std::uint32_t tid, std::vector<ThreadSwitch>* to) override {
+    return switches_ != nullptr && switches_->take(tid, to);
+  }
+  SwitchCounts switch_counts() const override;
   std::string trouble() const override;
 
  private:
@@ -147,6 +141,7 @@ class LinuxProbe final : public ThreadProbe {
   bool walk(const SyscallText& call, std::size_t most, BlockedThread* thread);
   static bool copy_words(void* self, std::span<const ThreadWordPart> parts);
 
+  std::unique_ptr<SwitchWatch> switches_;
   std::uint32_t room_ = 0;
   KeptFd directory_;                                    // /proc/self/task
   std::unordered_map<std::uint32_t, KeptFd> accounts_;  // by thread; the host may close them
@@ -194,7 +189,14 @@ bool LinuxProbe::list(std::vector<std::uint32_t>* tids) {
   }
   std::ranges::sort(*tids);
   tids->erase(std::unique(tids->begin(), tids->end()), tids->end());
+  if (switches_ != nullptr) switches_->follow(*tids, own, now_ns());
   return true;
+}
+
+SwitchCounts LinuxProbe::switch_counts() const {
+  if (switches_ == nullptr) return {};
+  const PerfCounts& counts = switches_->counts();
+  return {counts.sampled, counts.refused, switches_->lost()};
 }
 
 std::optional<SchedReading> LinuxProbe::account(std::uint32_t tid) {
@@ -286,7 +288,7 @@ bool LinuxProbe::walk(const SyscallText& call, std::size_t most, BlockedThread* 
   const unwind::Result result = unwind::unwind_copy(copy, frames_);
   if (result.truncated() && size == most && most < kMostCopyBytes) return false;
   thread->frames.assign(frames_.begin(), frames_.begin() + result.count);
-  thread->unwound_by = method_name(result.method);
+  thread->unwound_by = unwind::method_name(result.method);
   thread->is_truncated = result.truncated();
   thread->has_guessed_fp = result.has_guessed_fp;
   return true;
@@ -310,7 +312,10 @@ Look LinuxProbe::look(std::uint32_t tid, const SchedReading& reading, BlockedThr
   thread->cause = described.cause;
   thread->fd = described.fd;
   thread->object = described.object;
-  thread->peer = described.fd && described.cause == "socket" ? peer_of(*described.fd) : "";
+  const bool has_socket = described.fd && described.cause == "socket";
+  thread->peer = has_socket ? peer_of(*described.fd) : "";
+  thread->socket = has_socket ? connection_cookie(static_cast<int>(*described.fd)) : std::nullopt;
+  thread->at_ns = now_ns();
   Text after;
   if (read_text(fd.get(), after) != 0 || after.view() != before.view()) return Look::kMoved;
   const auto again = account(tid);
@@ -318,25 +323,40 @@ Look LinuxProbe::look(std::uint32_t tid, const SchedReading& reading, BlockedThr
   return Look::kBlocked;
 }
 
+std::optional<SocketHealth> LinuxProbe::socket_health(std::uint32_t tid,
+                                                      const SchedReading& reading,
+                                                      const BlockedThread& thread) {
+  if (!thread.fd || !thread.socket) return std::nullopt;
+  const auto health = read_socket_health(static_cast<int>(*thread.fd), *thread.socket);
+  const auto again = account(tid);
+  return again && again->slices == reading.slices ? health : std::nullopt;
+}
+
 std::string LinuxProbe::trouble() const {
+  std::string text;
   if (call_error_ != 0) {
-    return os_error(call_error_, "read", "/proc/self/task/T/syscall",
+    text = os_error(call_error_, "read", "/proc/self/task/T/syscall",
                     "off-CPU stacks unavailable; times from schedstat only")
-        .error()
-        .message;
-  }
-  if (stack_error_ != 0) {
-    return os_error(stack_error_, "copy", "a thread's stack",
+               .error()
+               .message;
+  } else if (stack_error_ != 0) {
+    text = os_error(stack_error_, "copy", "a thread's stack",
                     "off-CPU samples carry calls without stacks")
-        .error()
-        .message;
+               .error()
+               .message;
   }
-  return {};
+  if (switches_ != nullptr && !switches_->refusal().empty()) {
+    text += (text.empty() ? "" : "; ") + switches_->refusal() +
+            "; threads whose switches aren't followed are only looked at";
+  }
+  return text;
 }
 
 }  // namespace
 
-std::unique_ptr<ThreadProbe> make_thread_probe() { return std::make_unique<LinuxProbe>(); }
+std::unique_ptr<ThreadProbe> make_thread_probe(const PerfPlan* switches) {
+  return std::make_unique<LinuxProbe>(switches);
+}
 
 std::uint32_t kept_file_room(std::uint64_t soft_limit) noexcept {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(soft_limit / 32, kMostKeptFiles));

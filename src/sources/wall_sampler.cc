@@ -3,6 +3,7 @@
 #include "sources/wall_sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace dial9::internal {
@@ -93,50 +94,202 @@ void WallSampler::list(std::uint64_t now_ns) {
 
 // What is known of a thread that ended, up to the last look at it.
 void WallSampler::remove(std::uint32_t tid, Thread& thread) {
+  if (thread.switches != nullptr) {
+    switched_.clear();
+    probe_.switches(tid, &switched_);
+    thread.switches->book_rest(switched_);
+    thread.switches->take_all(true, &stretches_);
+    write_stretches(tid, thread);
+  }
   if (thread.waiting != nullptr) end_wait(tid, thread, thread.ledger.take_piece());
   write_times(tid, thread);
   probe_.forget(tid);
 }
 
+void WallSampler::begin_wait(Thread& thread) {
+  thread.waiting = std::make_unique<Waiting>();
+  Waiting& waiting = *thread.waiting;
+  std::vector<std::uint64_t> frames = std::exchange(blocked_.frames, {});
+  waiting.thread = blocked_;
+  waiting.has_switches = thread.switches != nullptr && thread.switches->is_known();
+  waiting.losses = waiting.has_switches ? thread.switches->losses() : 0;
+  waiting.socket_due_ns = blocked_.at_ns + kSlowWaitNs;
+  if (frames.empty()) {
+    ++totals_.unreadable;
+  } else {
+    ++totals_.stacks;
+    waiting.stack = shelf_.put(frames);
+    if (waiting.stack == nullptr) ++totals_.lost;
+  }
+  blocked_.frames = std::move(frames);
+}
+
+// Its wait is, or will be, told by its switches.
+bool WallSampler::is_exact(const Thread& thread) {
+  const Waiting& waiting = *thread.waiting;
+  return waiting.is_written || (waiting.has_switches && thread.switches != nullptr &&
+                                thread.switches->losses() == waiting.losses);
+}
+
 void WallSampler::end_wait(std::uint32_t tid, Thread& thread, const SeenWait& wait) {
-  write_wait(tid, thread, wait);
-  if (thread.waiting != nullptr) shelf_.give_back(thread.waiting->stack);
+  if (thread.waiting == nullptr) return;
+  if (!thread.waiting->is_written && is_exact(thread)) {
+    thread.switches->take_all(false, &stretches_);
+    write_stretches(tid, thread);
+  }
+  if (!is_exact(thread)) write_wait(tid, thread, wait);
+  shelf_.give_back(thread.waiting->stack);
   thread.waiting.reset();
 }
 
-void WallSampler::write_wait(std::uint32_t tid, const Thread& thread, const SeenWait& wait) {
-  if (thread.waiting == nullptr || (wait.seen_ns == 0 && wait.share_ns == 0)) return;
-  const BlockedThread& blocked = thread.waiting->thread;
+// `waiting`: null: nobody looked.
+OffCpuRecord WallSampler::record_of(std::uint32_t tid, const Thread& thread,
+                                    const Waiting* waiting) const {
   OffCpuRecord record;
-  record.at_ns = wait.since_ns;
-  record.seen_ns = wait.seen_ns;
-  record.share_ns = wait.share_ns;
   record.tid = tid;
-  record.is_continued = wait.is_continued;
+  record.thread_name = thread.name;
+  if (waiting == nullptr) return record;
+  const BlockedThread& blocked = waiting->thread;
   record.is_parked = blocked.context.is_parked;
   record.is_truncated = blocked.is_truncated;
   record.has_guessed_fp = blocked.has_guessed_fp;
   record.task = blocked.context.sample.task;
   record.span = blocked.context.sample.span;
   record.label = blocked.context.sample.label;
-  record.thread_name = thread.name;
   record.call = blocked.call;
   record.cause = blocked.cause;
   record.address = blocked.peer;
   record.fd = blocked.fd;
   record.object = blocked.object;
-  if (thread.waiting->stack != nullptr) {
+  if (waiting->stack != nullptr) {
     record.unwound_by = blocked.unwound_by;
-    record.frames = thread.waiting->stack->frames;
+    record.frames = waiting->stack->frames;
   }
+  return record;
+}
+
+void WallSampler::write_wait(std::uint32_t tid, const Thread& thread, const SeenWait& wait) {
+  if (thread.waiting == nullptr || (wait.seen_ns == 0 && wait.share_ns == 0)) return;
+  OffCpuRecord record = record_of(tid, thread, thread.waiting.get());
+  record.at_ns = wait.since_ns;
+  record.seen_ns = wait.seen_ns;
+  record.share_ns = wait.share_ns;
+  record.is_continued = wait.is_continued;
   encoder_.add(record);
 }
 
+// The thread hasn't run since it was seen to wait.
+void WallSampler::read_socket(std::uint32_t tid, std::uint64_t at_ns, const SchedReading& reading,
+                              Thread& thread) {
+  Waiting& waiting = *thread.waiting;
+  if (!waiting.thread.socket || at_ns < waiting.socket_due_ns) return;
+  const std::uint64_t waited_ns = at_ns - waiting.thread.at_ns;
+  waiting.socket_due_ns = at_ns + waited_ns;
+  if (at_ns - sockets_since_ns_ >= kSecond) {
+    sockets_since_ns_ = at_ns;
+    sockets_read_ = 0;
+  }
+  if (sockets_read_ == kMostSockets) {
+    ++totals_.sockets_unread;
+    return;
+  }
+  ++sockets_read_;
+  const auto health = probe_.socket_health(tid, reading, waiting.thread);
+  if (!health) return;
+  SocketWaitRecord record;
+  record.at_ns = at_ns;
+  record.waited_ns = waited_ns;
+  record.cookie = *waiting.thread.socket;
+  record.tcp_state = health->state;
+  record.rtt_ns = health->rtt_ns;
+  record.rtt_var_ns = health->rtt_var_ns;
+  record.retransmits = health->retransmits;
+  record.total_retransmits = health->total_retransmits;
+  record.unacked_segments = health->unacked;
+  record.lost_segments = health->lost;
+  record.since_received_ns = health->since_received_ns;
+  record.since_sent_ns = health->since_sent_ns;
+  record.unread_bytes = health->unread_bytes;
+  record.unsent_bytes = health->unsent_bytes;
+  encoder_.add(record, record_of(tid, thread, &waiting));
+}
+
+// As many a second as there is room for, the longest first.
+bool WallSampler::is_listed(const OffStretch& stretch) {
+  constexpr std::uint64_t kBurst = 2;
+  if (stretch.length_ns() >= least_listed_ns_ && ++offered_ <= kBurst * kMostListed) return true;
+  ++totals_.unlisted;
+  return false;
+}
+
+void WallSampler::set_least_listed(std::uint64_t now_ns) {
+  constexpr std::uint64_t kFirstNs = 1'000;
+  if (now_ns - offered_since_ns_ < kSecond) return;
+  const std::uint64_t a_second = offered_ * kSecond / (now_ns - offered_since_ns_);
+  if (a_second > kMostListed) {
+    least_listed_ns_ = std::max(kFirstNs, least_listed_ns_) * std::bit_ceil(a_second / kMostListed);
+  } else if (a_second < kMostListed / 4) {
+    least_listed_ns_ = least_listed_ns_ <= kFirstNs ? 0 : least_listed_ns_ / 2;
+  }
+  offered_ = 0;
+  offered_since_ns_ = now_ns;
+}
+
+// The wait that was seen is the first stretch that ended after the look at it.
+void WallSampler::write_stretch(std::uint32_t tid, Thread& thread, const OffStretch& stretch) {
+  Waiting* const waiting = thread.waiting.get();
+  const bool is_seen = waiting != nullptr && !waiting->is_written && !stretch.is_preempted &&
+                       (stretch.goes_on || stretch.to_ns > waiting->thread.at_ns);
+  const bool has_begin = stretch.from_ns != 0;
+  if (!has_begin && !is_seen) return;
+  OffStretch told = stretch;
+  if (!has_begin) told.from_ns = std::min(thread.ledger.wait_since_ns(), told.to_ns);
+  if (is_seen) waiting->is_written = !told.goes_on;
+  if (told.length_ns() == 0 || (!is_seen && !is_listed(told))) return;
+  OffCpuRecord record = record_of(tid, thread, is_seen ? waiting : nullptr);
+  record.at_ns = told.from_ns;
+  record.seen_ns = told.length_ns();
+  record.is_continued = told.is_continued;
+  record.is_preempted = told.is_preempted;
+  record.is_exact = has_begin;
+  if (told.runnable_ns) record.runnable_ns = std::min(*told.runnable_ns, told.length_ns());
+  thread.switches->add_seen(told);
+  encoder_.add(record);
+}
+
+void WallSampler::write_stretches(std::uint32_t tid, Thread& thread) {
+  for (const OffStretch& stretch : stretches_) write_stretch(tid, thread, stretch);
+  stretches_.clear();
+}
+
+void WallSampler::book_switches(std::uint32_t tid, std::uint64_t at_ns, const SchedReading& reading,
+                                Thread& thread) {
+  switched_.clear();
+  if (!probe_.switches(tid, &switched_)) {
+    if (thread.switches == nullptr) return;
+    thread.switches->take_all(true, &stretches_);  // no more: what is known of it is told
+    write_stretches(tid, thread);
+    thread.switches.reset();
+    return;
+  }
+  if (thread.switches == nullptr) thread.switches = std::make_unique<SwitchAccount>();
+  thread.switches->book(switched_, at_ns, reading);
+  thread.switches->take_ended(&stretches_);
+  write_stretches(tid, thread);
+}
+
 void WallSampler::write_times(std::uint32_t tid, Thread& thread) {
-  const ThreadTimes times = thread.ledger.take_times();
-  if (times.elapsed_ns == 0) return;
+  ThreadTimes times = thread.ledger.take_times();
   ThreadTimesRecord record;
   record.at_ns = thread.ledger.at_ns();
+  if (thread.switches != nullptr) {
+    if (const auto exact = thread.switches->take_times(); exact && exact->elapsed_ns != 0) {
+      times = *exact;
+      record.at_ns = thread.switches->booked_ns();
+      record.is_exact = true;
+    }
+  }
+  if (times.elapsed_ns == 0) return;
   record.tid = tid;
   record.thread_name = thread.name;
   record.elapsed_ns = times.elapsed_ns;
@@ -149,7 +302,14 @@ void WallSampler::write_times(std::uint32_t tid, Thread& thread) {
 }
 
 void WallSampler::write_pieces(std::uint32_t tid, Thread& thread) {
-  if (thread.waiting != nullptr) write_wait(tid, thread, thread.ledger.take_piece());
+  if (thread.switches != nullptr) {
+    thread.switches->take_all(true, &stretches_);
+    write_stretches(tid, thread);
+  }
+  if (thread.waiting != nullptr) {
+    const SeenWait piece = thread.ledger.take_piece();
+    if (!is_exact(thread)) write_wait(tid, thread, piece);
+  }
   write_times(tid, thread);
 }
 
@@ -191,24 +351,14 @@ bool WallSampler::visit(std::uint32_t tid) {
     thread.name = probe_.name(tid);
   }
   const bool has_run = is_new || thread.ledger.has_run(*reading);
+  book_switches(tid, probe_.now_ns(), *reading, thread);
   const bool goes_on = !has_run && thread.ledger.is_waiting();
   const bool is_blocked = goes_on || look_at(tid, *reading, thread);
   if (const auto ended = thread.ledger.look(at_ns, *reading, is_blocked)) {
     end_wait(tid, thread, *ended);
   }
-  if (is_blocked && !goes_on) {
-    thread.waiting = std::make_unique<Waiting>();
-    std::vector<std::uint64_t> frames = std::exchange(blocked_.frames, {});
-    thread.waiting->thread = blocked_;
-    if (frames.empty()) {
-      ++totals_.unreadable;
-    } else {
-      ++totals_.stacks;
-      thread.waiting->stack = shelf_.put(frames);
-      if (thread.waiting->stack == nullptr) ++totals_.lost;
-    }
-    blocked_.frames = std::move(frames);
-  }
+  if (is_blocked && !goes_on) begin_wait(thread);
+  if (goes_on && thread.waiting != nullptr) read_socket(tid, at_ns, *reading, thread);
   const std::uint64_t since_ns = thread.ledger.times_since_ns();
   if (at_ns - since_ns >= (has_run ? kSecond : piece_ns())) {
     if (has_run) thread.name = probe_.name(tid);
@@ -240,6 +390,7 @@ std::uint64_t WallSampler::step(std::uint64_t now_ns) {
   for (; next_ < last; ++next_) {
     if (visit(tids_[next_])) has_moved_ = true;
   }
+  set_least_listed(now_ns);
   write_profile(probe_.now_ns(), false);
   pace(now_ns, probe_.cpu_ns() - begin_ns, count);
   return due_ns_;
@@ -247,6 +398,9 @@ std::uint64_t WallSampler::step(std::uint64_t now_ns) {
 
 void WallSampler::write_profile(std::uint64_t now_ns, bool is_last) {
   const std::uint64_t elapsed_ns = now_ns - written_.at_ns;
+  const SwitchCounts switches = probe_.switch_counts();
+  totals_.switch_threads = switches.threads;
+  totals_.switches_lost = switches.lost;
   if (!is_last && elapsed_ns < (is_idle() ? kLeastPieceNs : kSecond)) return;
   OffCpuProfileRecord record = totals_;
   record.at_ns = now_ns;
@@ -256,6 +410,9 @@ void WallSampler::write_profile(std::uint64_t now_ns, bool is_last) {
   record.moved -= written_.moved;
   record.unreadable -= written_.unreadable;
   record.lost -= written_.lost;
+  record.switches_lost -= written_.switches_lost;
+  record.sockets_unread -= written_.sockets_unread;
+  record.unlisted -= written_.unlisted;
   written_ = totals_;
   written_.at_ns = now_ns;
   if (record.looks != 0) encoder_.add(record);
@@ -267,6 +424,7 @@ void WallSampler::finish() {
     const auto reading = probe_.account(tid);
     // It may have run and be in another wait now: the one that was seen ends here.
     if (reading && !thread.ledger.is_other(*reading)) {
+      book_switches(tid, probe_.now_ns(), *reading, thread);
       if (const auto ended = thread.ledger.look(at_ns, *reading, false)) {
         end_wait(tid, thread, *ended);
       }

@@ -1,7 +1,8 @@
 // The quiet wall sampler: looks at a few threads at a time, as often as a CPU budget allows, and
-// writes down how long each was blocked, in which call and from where. Strongest property: a thread
-// that hasn't run costs one read, and what can't be known (a wait between two looks) is counted as
-// blocked time without a stack, never given to another's. Spec: docs/spec/off_cpu_samples.md.
+// writes down how long each was blocked, in which call and from where; from switch to switch, where
+// those are followed. Strongest property: a thread that hasn't run costs one read, and what can't
+// be known (a wait between two looks) is counted as blocked time without a stack, never given to
+// another's. Spec: docs/spec/off_cpu_samples.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "recorder/off_cpu_stream.h"
+#include "sources/switch_account.h"
 #include "sources/thread_ledger.h"
 #include "sources/thread_probe.h"
 
@@ -41,6 +43,12 @@ class WallSampler {
   static constexpr std::size_t kBatch = 128;  // threads a step looks at
   static constexpr std::size_t kMostThreads = 16'384;
   static constexpr std::uint64_t kBudgetShare = 200;  // a step's CPU time is a 200th of a CPU's
+  // A wait for a connection is slow from then on: its connection is read, and again each time the
+  // wait has doubled; at most so many a second.
+  static constexpr std::uint64_t kSlowWaitNs = 50'000'000;
+  static constexpr std::uint64_t kMostSockets = 50;
+  // Stretches without a look that have an event of their own, a second; the longest ones.
+  static constexpr std::uint64_t kMostListed = 5'000;
 
   WallSampler(ThreadProbe& probe, OffCpuEncoder& encoder, std::uint32_t frequency_hz);
 
@@ -60,6 +68,10 @@ class WallSampler {
   struct Waiting {
     BlockedThread thread;  // without frames
     StackShelf::Stack* stack = nullptr;
+    bool has_switches = false;        // what the thread did was known when it was seen
+    std::uint64_t losses = 0;         // of its switches, then
+    bool is_written = false;          // to its end, from its switches
+    std::uint64_t socket_due_ns = 0;  // its connection is read then, if it has one
   };
   struct Thread {
     explicit Thread(std::uint64_t at_ns, const SchedReading& reading) : ledger(at_ns, reading) {}
@@ -67,13 +79,25 @@ class WallSampler {
     std::string name;
     std::uint64_t round = 0;
     std::unique_ptr<Waiting> waiting;
+    std::unique_ptr<SwitchAccount> switches;  // null: not followed
   };
 
   void list(std::uint64_t now_ns);
   bool visit(std::uint32_t tid);
   bool look_at(std::uint32_t tid, const SchedReading& reading, Thread& thread);
   void end_wait(std::uint32_t tid, Thread& thread, const SeenWait& wait);
+  void begin_wait(Thread& thread);
+  OffCpuRecord record_of(std::uint32_t tid, const Thread& thread, const Waiting* waiting) const;
   void write_wait(std::uint32_t tid, const Thread& thread, const SeenWait& wait);
+  static bool is_exact(const Thread& thread);
+  void book_switches(std::uint32_t tid, std::uint64_t at_ns, const SchedReading& reading,
+                     Thread& thread);
+  void write_stretches(std::uint32_t tid, Thread& thread);
+  void write_stretch(std::uint32_t tid, Thread& thread, const OffStretch& stretch);
+  void read_socket(std::uint32_t tid, std::uint64_t at_ns, const SchedReading& reading,
+                   Thread& thread);
+  bool is_listed(const OffStretch& stretch);
+  void set_least_listed(std::uint64_t now_ns);
   void write_times(std::uint32_t tid, Thread& thread);
   void write_pieces(std::uint32_t tid, Thread& thread);
   void remove(std::uint32_t tid, Thread& thread);
@@ -97,6 +121,13 @@ class WallSampler {
   std::unordered_map<std::uint32_t, Thread> threads_;
   StackShelf shelf_;
   BlockedThread blocked_;  // of the last look; reused
+  std::vector<ThreadSwitch> switched_;
+  std::vector<OffStretch> stretches_;
+  std::uint64_t least_listed_ns_ = 0;  // shorter ones are only counted
+  std::uint64_t offered_ = 0;          // longer ones, in the second that began at:
+  std::uint64_t offered_since_ns_ = 0;
+  std::uint64_t sockets_read_ = 0;  // in the second that began at:
+  std::uint64_t sockets_since_ns_ = 0;
   OffCpuProfileRecord totals_;
   OffCpuProfileRecord written_;
 };

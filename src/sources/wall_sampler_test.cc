@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "recorder/test_support.h"
@@ -19,6 +20,9 @@ struct FakeThread {
   Look state = Look::kBlocked;
   std::vector<std::uint64_t> frames{0x1000, 0x2000};
   std::string name = "made-up";
+  bool is_followed = false;
+  bool has_socket = false;
+  std::vector<ThreadSwitch> switches{};
 };
 
 class FakeProbe final : public ThreadProbe {
@@ -49,16 +53,35 @@ class FakeProbe final : public ThreadProbe {
     const FakeThread& fake = threads.at(tid);
     if (fake.state != Look::kBlocked) return fake.state;
     *thread = {};
+    thread->at_ns = now;
     thread->call = "recv";
     thread->cause = "socket";
     thread->fd = 12;
     thread->peer = "10.0.0.7:6379";
     thread->frames = fake.frames;
     thread->unwound_by = "tables";
+    if (fake.has_socket) thread->socket = 4'711;
     return Look::kBlocked;
   }
   std::string name(std::uint32_t tid) override { return threads.at(tid).name; }
   void forget(std::uint32_t tid) override { forgotten.push_back(tid); }
+  std::optional<SocketHealth> socket_health(std::uint32_t, const SchedReading&,
+                                            const BlockedThread& thread) override {
+    EXPECT_EQ(thread.socket, 4'711U);
+    SocketHealth health;
+    health.state = 1;
+    health.rtt_ns = 300'000;
+    health.since_received_ns = 70 * kMs;
+    return health;
+  }
+  bool switches(std::uint32_t tid, std::vector<ThreadSwitch>* to) override {
+    const auto found = threads.find(tid);
+    if (found == threads.end() || !found->second.is_followed) return false;
+    std::vector<ThreadSwitch>& fresh = found->second.switches;
+    to->insert(to->end(), fresh.begin(), fresh.end());
+    fresh.clear();
+    return true;
+  }
   std::string trouble() const override { return {}; }
 };
 
@@ -84,6 +107,17 @@ class WallSamplerTest : public ::testing::Test {
     std::uint64_t total = 0;
     for (const std::uint64_t value : values) total += value;
     return total;
+  }
+
+  // The thread runs for 1 ms and is blocked for 29.
+  void run_once(FakeThread& thread) {
+    probe.now += kMs;
+    thread.switches.push_back({.at_ns = probe.now - kMs, .kind = SwitchKind::kIn});
+    thread.switches.push_back({.at_ns = probe.now, .kind = SwitchKind::kBlocked});
+    ++thread.account.slices;
+    thread.account.run_ns += kMs;
+    thread.account.wait_ns += kMs / 2;
+    run(29 * kMs);
   }
 
   FakeProbe probe;
@@ -217,6 +251,132 @@ TEST_F(WallSamplerTest, ThreadsBeyondTheBoundAreCounted) {
   for (std::uint32_t tid = 1; tid <= WallSampler::kMostThreads + 5; ++tid) probe.threads[tid] = {};
   sampler.step(probe.now);
   EXPECT_EQ(sampler.totals().threads_unsampled, 5U);
+}
+
+TEST_F(WallSamplerTest, WhereSwitchesAreFollowedWaitsAreExactAndNoneIsAnEstimate) {
+  FakeThread& thread = probe.threads[7] = {.is_followed = true};
+  run(30 * kMs);
+  for (int i = 0; i < 100; ++i) run_once(thread);
+  sampler.finish();
+  const Trace trace = written();
+  const auto stamps = trace.stamps("OffCpuEvent");
+  const auto lengths = trace.numbers("OffCpuEvent", "duration_ns");
+  const auto exact = trace.numbers("OffCpuEvent", "exact");
+  const auto calls = trace.texts("OffCpuEvent", "call");
+  EXPECT_EQ(exact.at(0), 0U) << "its begin was before";
+  std::uint64_t waits = 0;
+  std::uint64_t looks = 0;
+  for (std::size_t i = 1; i < stamps.size(); ++i) {
+    EXPECT_EQ(exact[i], 1U);
+    looks += calls[i] == "recv" ? 1 : 0;
+    const bool follows = stamps[i] == stamps[i - 1] + lengths[i - 1];  // a piece
+    EXPECT_TRUE(follows || stamps[i] == stamps[i - 1] + lengths[i - 1] + kMs) << i;
+    waits += follows ? 0 : 1;
+  }
+  EXPECT_EQ(waits, 100U) << "a look saw them or not";
+  EXPECT_GT(looks, 50U);
+  EXPECT_EQ(looks, sampler.totals().stacks - 1 + stamps.size() - 1 - waits);
+  EXPECT_EQ(sum(trace.numbers("OffCpuEvent", "share_ns")), 0U);
+}
+
+TEST_F(WallSamplerTest, TimesByASwitchesSumExactlyAndWhatIsSeenIsInEvents) {
+  FakeThread& thread = probe.threads[7] = {.is_followed = true};
+  run(30 * kMs);
+  for (int i = 0; i < 200; ++i) run_once(thread);
+  sampler.finish();
+  const Trace trace = written();
+  const auto exact = trace.numbers("ThreadTimesEvent", "exact");
+  const auto elapsed = trace.numbers("ThreadTimesEvent", "elapsed_ns");
+  const auto running = trace.numbers("ThreadTimesEvent", "running_ns");
+  const auto runnable = trace.numbers("ThreadTimesEvent", "runnable_ns");
+  const auto blocked = trace.numbers("ThreadTimesEvent", "blocked_ns");
+  const auto seen = trace.numbers("ThreadTimesEvent", "seen_ns");
+  ASSERT_GE(exact.size(), 4U);
+  EXPECT_EQ(exact[0], 0U) << "what it did before its first switch isn't known";
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_EQ(running[i] + runnable[i] + blocked[i], elapsed[i]);
+    if (i == 0) continue;
+    EXPECT_EQ(exact[i], 1U);
+    EXPECT_EQ(seen[i], blocked[i]) << "every wait is told";
+    EXPECT_NEAR(static_cast<double>(running[i]) * 30, static_cast<double>(elapsed[i]), 40 * kMs);
+    EXPECT_NEAR(static_cast<double>(runnable[i]) * 60, static_cast<double>(elapsed[i]), 40 * kMs);
+  }
+}
+
+TEST_F(WallSamplerTest, AfterALossTheWaitIsTheLooksAgain) {
+  FakeThread& thread = probe.threads[7] = {.is_followed = true};
+  run(30 * kMs);
+  for (int i = 0; i < 10; ++i) run_once(thread);
+  thread.switches.push_back({.at_ns = 0, .lost = 5, .kind = SwitchKind::kLost});
+  ++thread.account.slices;
+  run(100 * kMs);
+  ++thread.account.slices;
+  thread.state = Look::kRunning;
+  run(100 * kMs);
+  sampler.finish();
+  const Trace trace = written();
+  const auto exact = trace.numbers("OffCpuEvent", "exact");
+  const auto share = trace.numbers("OffCpuEvent", "share_ns");
+  ASSERT_GE(exact.size(), 2U);
+  EXPECT_EQ(exact.back(), 0U);
+  EXPECT_GT(share.back(), 0U);
+}
+
+TEST_F(WallSamplerTest, AConnectionIsReadWhenItsWaitIsSlowAndEachTimeThatHasDoubled) {
+  probe.threads[7].has_socket = true;
+  probe.threads[8] = {};
+  run(10'000 * kMs);
+  const Trace trace = written();
+  const auto waited = trace.numbers("SocketWaitEvent", "waited_ns");
+  ASSERT_GE(waited.size(), 4U);
+  EXPECT_LE(waited.size(), 8U);
+  EXPECT_GE(waited[0], WallSampler::kSlowWaitNs);
+  for (std::size_t i = 1; i < waited.size(); ++i) EXPECT_GE(waited[i], 2 * waited[i - 1]);
+  EXPECT_EQ(trace.numbers("SocketWaitEvent", "tid").at(0), 7U);
+  EXPECT_EQ(trace.numbers("SocketWaitEvent", "rtt_ns").at(0), 300'000U);
+  EXPECT_EQ(trace.numbers("SocketWaitEvent", "since_received_ns").at(0), 70 * kMs);
+  EXPECT_EQ(trace.texts("SocketWaitEvent", "call").at(0), "recv");
+  EXPECT_EQ(trace.texts("SocketWaitEvent", "peer").at(0), "10.0.0.7:6379");
+}
+
+TEST_F(WallSamplerTest, OfVeryManyConnectionsSoManyASecondAreReadAndTheOthersCounted) {
+  for (std::uint32_t tid = 1; tid <= 500; ++tid) probe.threads[tid].has_socket = true;
+  run(3'000 * kMs);
+  sampler.finish();
+  const Trace trace = written();
+  EXPECT_LE(trace.count("SocketWaitEvent"), 4 * WallSampler::kMostSockets);
+  EXPECT_GE(sum(trace.numbers("OffCpuProfileEvent", "sockets_unread")), 500U);
+}
+
+TEST_F(WallSamplerTest, OfVeryManyWaitsTheLongestAreToldAndTheOthersCounted) {
+  FakeThread& thread = probe.threads[7] = {.is_followed = true};
+  thread.state = Look::kRunning;
+  run(30 * kMs);
+  constexpr std::uint64_t kUs = 1'000;
+  constexpr std::uint64_t kRounds = 400;
+  constexpr std::uint64_t kWaits = 500;  // of 5 us, and one of 2 ms, each 10 ms
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    std::uint64_t at_ns = probe.now;
+    for (std::uint64_t n = 0; n <= kWaits; ++n) {
+      thread.switches.push_back({.at_ns = at_ns, .kind = SwitchKind::kIn});
+      thread.switches.push_back({.at_ns = at_ns + 5 * kUs, .kind = SwitchKind::kBlocked});
+      at_ns += n == kWaits - 1 ? 2 * kMs : 10 * kUs;
+    }
+    thread.account.slices += kWaits + 1;
+    run(10 * kMs);
+  }
+  sampler.finish();
+  const Trace trace = written();
+  const auto lengths = trace.numbers("OffCpuEvent", "duration_ns");
+  const auto most = WallSampler::kMostListed * 2 * (kRounds / 100 + 2);
+  EXPECT_LE(lengths.size(), most);
+  EXPECT_GE(
+      std::count_if(lengths.begin(), lengths.end(), [](std::uint64_t ns) { return ns > kMs; }),
+      static_cast<std::ptrdiff_t>(kRounds * 2 / 3))
+      << "in the first second long ones may be cut, too";
+  const std::uint64_t unlisted = sum(trace.numbers("OffCpuProfileEvent", "unlisted"));
+  EXPECT_NEAR(static_cast<double>(unlisted + lengths.size()),
+              static_cast<double>(kRounds * (kWaits + 1)), 20);
 }
 
 TEST(StackShelf, KeepsAStackOnceAndRefusesBeyondItsBound) {

@@ -106,7 +106,9 @@ const std::vector<EventSchema>& off_cpu_schemas() {
         {"label_value", kText, true},
         {"call", kText, true},
         {"cause", kText, true},
-        {"truncated", FieldType::kBool}}},
+        {"truncated", FieldType::kBool},
+        {"exact", FieldType::kBool},
+        {"runnable_ns", kVarint, true}}},
       {"ThreadTimesEvent",
        {{"tid", kU32},
         {"thread_name", kText, true},
@@ -115,7 +117,21 @@ const std::vector<EventSchema>& off_cpu_schemas() {
         {"runnable_ns", kVarint},
         {"blocked_ns", kVarint},
         {"seen_ns", kVarint},
-        {"share_ns", kVarint}}},
+        {"share_ns", kVarint},
+        {"exact", FieldType::kBool}}},
+      {"SocketWaitEvent",
+       {{"tid", kU32},
+        {"call", kText, true},
+        {"fd", kVarint, true},
+        {"peer", kText, true},
+        {"waited_ns", kVarint},
+        {"tcp_state", FieldType::kU8},
+        {"rtt_ns", kVarint, true},
+        {"retransmits", kU32},
+        {"total_retransmits", kU32},
+        {"since_received_ns", kVarint, true},
+        {"unread_bytes", kVarint, true},
+        {"unsent_bytes", kVarint, true}}},
   };
   return kSchemas;
 }
@@ -309,6 +325,8 @@ void TraceBuilder::off_cpu(const OffCpuWaitEvent& wait) {
   optional_text(wait.call);
   optional_text(wait.cause);
   encoder_.boolean(wait.is_truncated);
+  encoder_.boolean(wait.is_exact);
+  optional_id(wait.runnable_ns);
 }
 
 void TraceBuilder::thread_times(const ThreadTimesEvent& times) {
@@ -320,6 +338,23 @@ void TraceBuilder::thread_times(const ThreadTimesEvent& times) {
         times.runnable_ns, times.blocked_ns, times.seen_ns, times.share_ns}) {
     encoder_.varint(ns);
   }
+  encoder_.boolean(times.is_exact);
+}
+
+void TraceBuilder::socket_wait(const SocketWaitEvent& wait) {
+  begin(kSocketWait, wait.at_ns);
+  encoder_.u32(wait.tid);
+  optional_text(wait.call);
+  optional_id(wait.fd);
+  optional_text(wait.peer);
+  encoder_.varint(wait.waited_ns);
+  encoder_.u8(wait.tcp_state);
+  optional_id(wait.rtt_ns);
+  encoder_.u32(wait.retransmits);
+  encoder_.u32(wait.total_retransmits);
+  optional_id(wait.since_received_ns);
+  optional_id(wait.unread_bytes);
+  optional_id(wait.unsent_bytes);
 }
 
 void TraceBuilder::loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,

@@ -29,6 +29,8 @@ struct OffCpuWaitEvent {
   bool is_continued = false;
   bool is_parked = false;
   bool is_truncated = false;
+  bool is_exact = false;
+  std::uint64_t runnable_ns = 0;  // of proven_ns
 };
 
 struct ThreadTimesEvent {
@@ -40,6 +42,23 @@ struct ThreadTimesEvent {
   std::uint64_t share_ns = 0;
   std::uint32_t tid = 7;
   std::string_view thread = "io";
+  bool is_exact = false;
+};
+
+struct SocketWaitEvent {
+  std::uint64_t at_ns = 0;
+  std::uint64_t waited_ns = 0;
+  std::string_view call = "recv";
+  std::uint64_t fd = 12;
+  std::string_view peer = "10.0.0.7:6379";
+  std::uint32_t tid = 7;
+  std::uint8_t tcp_state = 1;
+  std::uint64_t rtt_ns = 0;
+  std::uint32_t retransmits = 0;
+  std::uint32_t total_retransmits = 0;
+  std::uint64_t since_received_ns = 0;
+  std::uint64_t unread_bytes = 0;
+  std::uint64_t unsent_bytes = 0;
 };
 
 class TraceBuilder {
@@ -75,6 +94,7 @@ class TraceBuilder {
   void platform_stall(std::uint64_t begin_ns, std::uint64_t end_ns, std::string_view cause,
                       std::uint64_t stalled_ns, std::int64_t step_ns = 0);
   void off_cpu(const OffCpuWaitEvent& wait);
+  void socket_wait(const SocketWaitEvent& wait);
   void thread_times(const ThreadTimesEvent& times);  // elapsed is the sum of the three
   void loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,
             std::uint64_t first_ns, std::uint64_t last_ns);
@@ -111,6 +131,7 @@ class TraceBuilder {
     kPlatformStall,
     kOffCpu,
     kThreadTimes,
+    kSocketWait,
   };
   void optional_text(std::string_view text);
   void optional_id(std::uint64_t id);
