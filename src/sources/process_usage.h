@@ -1,12 +1,14 @@
 // What the process uses: CPU time, memory, faults, block operations, context switches, as one
-// ProcessResourceUsageEvent a sample. Strongest property: about 2 us a sample, from two kernel
-// calls; what the platform can't tell is not recorded. Spec: docs/spec/events.md, "Process".
+// ProcessResourceUsageEvent a sample. Strongest property: two kernel calls a sample, one of them on
+// a kept descriptor; what the platform can't tell is not recorded (bench/resources).
+// Spec: docs/spec/events.md, "Process".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 
 #include "dial9/event.h"
+#include "recorder/kept_files.h"
 
 namespace dial9::internal {
 
@@ -19,7 +21,14 @@ DIAL9_EVENT(ProcessResourceUsageEvent, (ns_counter_u64, user_cpu_ns),
 
 // False if the platform has no such numbers.
 bool is_process_usage_supported() noexcept;
-// Reads the numbers; false if the kernel refused any of them.
-bool read_process_usage(ProcessResourceUsageEvent* usage) noexcept;
+// The collector's thread only.
+class ProcessUsageReader {
+ public:
+  // Reads the numbers; false if the kernel refused any of them.
+  bool read(ProcessResourceUsageEvent* usage) noexcept;
+
+ private:
+  KeptFile statm_{"/proc/self/statm"};
+};
 
 }  // namespace dial9::internal

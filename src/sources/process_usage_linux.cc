@@ -1,13 +1,12 @@
-// getrusage() and /proc/self/statm. The file is opened at each sample: 5 us ten times a second buy
-// that no descriptor is held.
+// getrusage() and /proc/self/statm, which is kept open: 1 us a read, not 5.
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <array>
+#include <string_view>
 
-#include "base/unique_fd.h"
+#include "sources/kernel_numbers.h"
 #include "sources/process_usage.h"
 
 namespace dial9::internal {
@@ -18,24 +17,20 @@ std::uint64_t ns_of(const timeval& t) {
          static_cast<std::uint64_t>(t.tv_usec) * 1'000;
 }
 
-bool read_rss(std::uint64_t* bytes) {
-  const UniqueFd fd(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
-  char text[128] = {};
-  if (!fd || ::read(fd.get(), text, sizeof text - 1) <= 0) return false;
-  char* second = nullptr;
-  std::strtoull(text, &second, 10);  // total size; the resident pages follow
-  *bytes = std::strtoull(second, nullptr, 10) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return true;
-}
-
 }  // namespace
 
 bool is_process_usage_supported() noexcept { return true; }
 
-bool read_process_usage(ProcessResourceUsageEvent* usage) noexcept {
+bool ProcessUsageReader::read(ProcessResourceUsageEvent* usage) noexcept {
+  static const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   rusage r{};
-  std::uint64_t rss = 0;
-  if (::getrusage(RUSAGE_SELF, &r) != 0 || !read_rss(&rss)) return false;
+  std::array<char, 128> text;
+  const std::string_view sizes = statm_.read(text.data(), text.size());
+  const std::size_t resident = sizes.find(' ') + 1;  // behind the total size
+  const std::size_t end = sizes.find(' ', resident);
+  if (resident == 0 || end == std::string_view::npos) return false;
+  const MaybeNumber pages = parse_number(sizes.substr(resident, end - resident));
+  if (!pages || ::getrusage(RUSAGE_SELF, &r) != 0) return false;
   const auto number = [](long n) { return static_cast<std::uint64_t>(n); };
   usage->user_cpu_ns = ns_of(r.ru_utime);
   usage->system_cpu_ns = ns_of(r.ru_stime);
@@ -46,7 +41,7 @@ bool read_process_usage(ProcessResourceUsageEvent* usage) noexcept {
   usage->block_output_ops = number(r.ru_oublock);
   usage->voluntary_context_switches = number(r.ru_nvcsw);
   usage->involuntary_context_switches = number(r.ru_nivcsw);
-  usage->rss_bytes = rss;
+  usage->rss_bytes = *pages * page_bytes;
   return true;
 }
 

@@ -12,13 +12,14 @@ namespace {
 
 TEST(ProcessUsage, ReadsNumbersThatGrowWithWork) {
   if (!is_process_usage_supported()) GTEST_SKIP() << "not on this platform";
+  ProcessUsageReader reader;
   ProcessResourceUsageEvent before;
-  ASSERT_TRUE(read_process_usage(&before));
+  ASSERT_TRUE(reader.read(&before));
   EXPECT_GT(before.rss_bytes.value, 0U);
   EXPECT_GE(before.max_rss_bytes.value, before.rss_bytes.value / 2);
   ProcessResourceUsageEvent after;
   do {  // burns CPU until the kernel has noticed
-    ASSERT_TRUE(read_process_usage(&after));
+    ASSERT_TRUE(reader.read(&after));
   } while (after.user_cpu_ns.value + after.system_cpu_ns.value <=
            before.user_cpu_ns.value + before.system_cpu_ns.value);
   EXPECT_GE(after.minor_faults.value, before.minor_faults.value);
