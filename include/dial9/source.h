@@ -22,8 +22,8 @@ Status add_source(const std::string& name, std::chrono::nanoseconds period,
                   std::function<void()> sample) noexcept;
 
 // Records a ProcessResourceUsageEvent (CPU time, memory, faults, context switches) every `period`
-// while the host records, less often while it idles. Link dial9_session. Fails where the platform
-// has no such numbers, or if it was called before.
+// while the host records, less often while it idles; keeps a descriptor while recording. Link
+// dial9_session. Fails where the platform has no such numbers, or if it was called before.
 Status add_process_usage(std::chrono::nanoseconds period = std::chrono::milliseconds(100)) noexcept;
 
 // Records a TcpAcceptQueueEvent for each TCP socket on which this process listens, every `period`

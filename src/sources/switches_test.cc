@@ -127,7 +127,7 @@ TEST_F(Switches, SleepsComeBackWithTheirMomentsAndTheRestIsRunning) {
     const std::uint64_t cpu_ns = after[i].cpu_ns - before[i].cpu_ns;
     EXPECT_LE(blocked_ns, passed_ns);
     EXPECT_GE(blocked_ns, kSleepNs * 9 / 10) << i;
-    EXPECT_NEAR(static_cast<double>(passed_ns - off_ns), static_cast<double>(cpu_ns), 0.5 * kTestMs)
+    EXPECT_NEAR(static_cast<double>(passed_ns - off_ns), static_cast<double>(cpu_ns), kTestMs)
         << "what it wasn't off, it ran";
   }
 }
@@ -185,7 +185,7 @@ TEST_F(Switches, AThreadThatSharesACpuWithABusyOneIsPreemptedNotBlocked) {
   EXPECT_GT(preempted_ns, 20 * kTestMs);
   EXPECT_LT(blocked_ns, preempted_ns / 10);
   EXPECT_NEAR(static_cast<double>(preempted_ns + blocked_ns), static_cast<double>(off_ns),
-              0.02 * static_cast<double>(off_ns) + 0.5 * kTestMs);
+              0.02 * static_cast<double>(off_ns) + kTestMs);
 }
 
 std::vector<ThreadSwitch> taken(SwitchWatch& watch, std::uint32_t tid) {
@@ -241,16 +241,21 @@ TEST_F(Switches, AWaitForALockIsExactAndHasItsCallAndItsStack) {
   const auto stamps = trace.stamps("OffCpuEvent");
   const auto lengths = trace.numbers("OffCpuEvent", "duration_ns");
   const auto exact = trace.numbers("OffCpuEvent", "exact");
-  int found = 0;
+  const auto causes = trace.texts("OffCpuEvent", "cause");
+  std::uint64_t from_ns = ~std::uint64_t{0};  // over the pieces, where it was slow
+  std::uint64_t to_ns = 0;
   for (std::size_t i = 0; i < stamps.size(); ++i) {
-    if (exact[i] == 0 || stamps[i] > held_from_ns || stamps[i] + lengths[i] < held_to_ns) continue;
-    ++found;
-    EXPECT_GE(stamps[i], before_ns);
-    EXPECT_LE(stamps[i] + lengths[i], after_ns);
+    if (causes[i] != "lock") continue;
+    EXPECT_EQ(exact[i], 1U);
+    EXPECT_EQ(trace.texts("OffCpuEvent", "call")[i], "futex");
+    EXPECT_TRUE(to_ns == 0 || stamps[i] == to_ns);
+    from_ns = std::min(from_ns, stamps[i]);
+    to_ns = stamps[i] + lengths[i];
   }
-  EXPECT_EQ(found, 1) << "one wait covers the time in which the lock was held";
-  EXPECT_EQ(count_of(trace.texts("OffCpuEvent", "cause"), "lock"), 1);
-  EXPECT_EQ(count_of(trace.texts("OffCpuEvent", "call"), "futex"), 1);
+  EXPECT_GE(from_ns, before_ns);
+  EXPECT_LE(from_ns, held_from_ns);
+  EXPECT_GE(to_ns, held_to_ns) << "it covers the time in which the lock was held";
+  EXPECT_LE(to_ns, after_ns);
 }
 
 TEST_F(Switches, WhatARingHasNoRoomForIsCountedAndTheTimeAroundItNotSaid) {
