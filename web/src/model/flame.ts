@@ -231,7 +231,7 @@ export type FlameReason =
 
 const REASONS: readonly [RegExp, FlameReason][] = [
   [/^\[on CPU\]$/, 'on-cpu'],
-  [/^\[blocked: lock\]$/, 'lock'],
+  [/^\[blocked: lock( or condition)?\]$/, 'lock'],
   [/^\[blocked: socket\]$/, 'socket'],
   [/^\[blocked: (disk|page fault)\]$/, 'disk'],
   [/^\[blocked: timer\]$/, 'timer'],

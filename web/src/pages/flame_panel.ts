@@ -28,6 +28,7 @@ import { Surface } from './surface';
 
 const LEAST_PX = 0.4;
 const HINT = 'Click a frame for its numbers, double-click to zoom.';
+const AROUND_HINT = 'Click a frame for its numbers, double-click one to stand on it.';
 const CHOOSE = 'Choose a function: click ⇅ beside it here, or its frame in another view.';
 
 export class FlamePanel {
@@ -216,8 +217,9 @@ export class FlamePanel {
     if (this.store.moments.value.length > 0) this.store.moments.set([]);
     const tree = spot ? this.shown.trees[spot.part] : undefined;
     if (!spot || !tree) {
-      const hint = this.painted.length > 0 ? h('span', { class: 'soft' }, HINT) : null;
-      replaceChildren(this.chosen, hint);
+      const isPicture = this.painted.length > 0 && !this.showsTable();
+      const hint = this.shown.trees.length > 1 ? AROUND_HINT : HINT;
+      replaceChildren(this.chosen, isPicture ? h('span', { class: 'soft' }, hint) : null);
     } else {
       const moments = this.shown.query ? () => this.showMoments(spot) : null;
       const around = (of: FlameFunction) => this.around(of);
