@@ -80,7 +80,7 @@ void resources_a_second(benchmark::State& state) {
     for (int i = 0; i < 10; ++i) {
       now_ns += kSecond / 10;
       ProcessResourceUsageEvent event;
-      if (usage.read(&event)) record(event);
+      if (usage.read(now_ns, &event)) record(event);
     }
     resources.sample(now_ns);
   }

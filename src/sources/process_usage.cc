@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 
+#include "dial9/runtime.h"
 #include "dial9/source.h"
 #include "recorder/process_registry.h"
 
@@ -32,7 +33,7 @@ Status add_process_usage(std::chrono::nanoseconds period) noexcept {
             state->owner = self;
           }
           internal::ProcessResourceUsageEvent usage;
-          if (state->reader->read(&usage)) record(usage);
+          if (state->reader->read(runtime::now_ns(), &usage)) record(usage);
         });
   } catch (const std::exception&) {
     return Status::failure("out of memory");

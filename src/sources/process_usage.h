@@ -1,6 +1,6 @@
 // What the process uses: CPU time, memory, faults, block operations, context switches, as one
-// ProcessResourceUsageEvent a sample. Strongest property: two kernel calls a sample, one of them on
-// a kept descriptor; what the platform can't tell is not recorded (bench/resources).
+// ProcessResourceUsageEvent a sample. Strongest property: one kernel call a sample, and once a
+// second a read of a kept file; what the platform doesn't tell is absent (bench/resources).
 // Spec: docs/spec/events.md, "Process".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -17,17 +17,18 @@ DIAL9_EVENT(ProcessResourceUsageEvent, (ns_counter_u64, user_cpu_ns),
             (counter_u64, minor_faults), (counter_u64, major_faults),
             (counter_u64, block_input_ops), (counter_u64, block_output_ops),
             (counter_u64, voluntary_context_switches), (counter_u64, involuntary_context_switches),
-            (bytes_gauge_u64, rss_bytes));
+            (optional<bytes_gauge_u64>, rss_bytes));
 
 // False if the platform has no such numbers.
 bool is_process_usage_supported() noexcept;
 // The collector's thread only.
 class ProcessUsageReader {
  public:
-  // Reads the numbers; false if the kernel refused any of them.
-  bool read(ProcessResourceUsageEvent* usage) noexcept;
+  // Reads the numbers; false if the kernel refused them. rss_bytes is read once a second.
+  bool read(std::uint64_t now_ns, ProcessResourceUsageEvent* usage) noexcept;
 
  private:
+  std::uint64_t next_rss_ns_ = 0;
   KeptFile statm_{"/proc/self/statm"};
 };
 

@@ -14,15 +14,20 @@ TEST(ProcessUsage, ReadsNumbersThatGrowWithWork) {
   if (!is_process_usage_supported()) GTEST_SKIP() << "not on this platform";
   ProcessUsageReader reader;
   ProcessResourceUsageEvent before;
-  ASSERT_TRUE(reader.read(&before));
-  EXPECT_GT(before.rss_bytes.value, 0U);
-  EXPECT_GE(before.max_rss_bytes.value, before.rss_bytes.value / 2);
+  ASSERT_TRUE(reader.read(1, &before));
+  ASSERT_TRUE(before.rss_bytes.has_value);
+  const std::uint64_t rss_bytes = before.rss_bytes.value.value;
+  EXPECT_GT(rss_bytes, 0U);
+  EXPECT_GE(before.max_rss_bytes.value, rss_bytes / 2);
   ProcessResourceUsageEvent after;
   do {  // burns CPU until the kernel has noticed
-    ASSERT_TRUE(reader.read(&after));
+    ASSERT_TRUE(reader.read(2, &after));
   } while (after.user_cpu_ns.value + after.system_cpu_ns.value <=
            before.user_cpu_ns.value + before.system_cpu_ns.value);
   EXPECT_GE(after.minor_faults.value, before.minor_faults.value);
+  EXPECT_FALSE(after.rss_bytes.has_value) << "a second hasn't passed";
+  ASSERT_TRUE(reader.read(1'000'000'001, &after));
+  EXPECT_TRUE(after.rss_bytes.has_value);
 }
 
 TEST(ProcessUsage, IsRecordedWithUnitsAndKinds) {
