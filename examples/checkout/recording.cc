@@ -41,6 +41,8 @@ Recording::Recording(const Options& options) {
   if (!options.has_all_sources) return;
   report("resource usage", dial9::add_process_usage());
   report("accept queues", dial9::add_accept_queues());
+  report("platform stalls", dial9::add_platform_stalls());
+  report("resources", dial9::add_resources());
   report("CPU samples", dial9::add_cpu_samples());
   report("off-CPU samples", dial9::add_off_cpu_samples());
 }

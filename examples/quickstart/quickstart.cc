@@ -24,7 +24,7 @@ asio::awaitable<void> brew() {
 }
 
 int main(int argc, char** argv) {
-  const auto options = dial9::RecorderOptions::disk(argc > 1 ? argv[1] : "quickstart-trace");
+  const auto options = dial9::RecorderOptions::disk(argc > 1 ? argv[1] : "traces");
   auto [recorder, status] = dial9::Recorder::start(options);
   if (!status) std::fprintf(stderr, "not recording: %s\n", status.message().c_str());
   asio::io_context io;

@@ -45,7 +45,7 @@ constexpr KnownCall kCalls[] = {
     {SYS_accept, "accept", "socket", Wants::kFd},
     {SYS_accept4, "accept4", "socket", Wants::kFd},
     {SYS_connect, "connect", "socket", Wants::kFd},
-    {SYS_futex, "futex", "lock", Wants::kFutex},
+    {SYS_futex, "futex", "futex", Wants::kFutex},
     {SYS_flock, "flock", "lock", Wants::kFd},
     {SYS_fcntl, "fcntl", "lock", Wants::kFd},
     {SYS_nanosleep, "nanosleep", "timer"},

@@ -67,7 +67,7 @@ TEST(BlockedCall, TellsTheDescriptorAndTheCauseAsFarAsTheyGo) {
   EXPECT_EQ(described(SYS_read, "0x3", FdKind::kSocket).cause, "socket");
   EXPECT_EQ(described(SYS_read, "0x3", FdKind::kOther).cause, "");
   const BlockedCall futex = described(SYS_futex, "0x7f00000010");
-  EXPECT_EQ(futex.cause, "lock");
+  EXPECT_EQ(futex.cause, "futex");
   EXPECT_EQ(futex.object, 0x7f00000010U);
   EXPECT_FALSE(futex.fd);
   EXPECT_EQ(described(SYS_clock_nanosleep, "0x0").cause, "timer");

@@ -15,9 +15,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 
 #include "base/unique_fd.h"
@@ -95,6 +97,35 @@ TEST_F(OffCpu, AThreadThatWaitsForALockShowsTheLock) {
   EXPECT_EQ(thread.object, reinterpret_cast<std::uintptr_t>(mutex.native_handle()));
   EXPECT_FALSE(thread.fd);
   EXPECT_TRUE(worker.is_outermost(thread.frames));
+}
+
+// The kernel calls all of them a futex.
+TEST_F(OffCpu, ALockAConditionAndAnotherFutexAreToldApart) {
+  std::shared_mutex lock;
+  lock.lock();
+  std::mutex mutex;
+  std::condition_variable condition;
+  bool is_released = false;
+  std::atomic<int> word{0};
+  {
+    const Worker reader([&] { const std::shared_lock guard(lock); });
+    const Worker waiter([&] {
+      std::unique_lock guard(mutex);
+      condition.wait(guard, [&] { return is_released; });
+    });
+    const Worker other([&] { word.wait(0); });
+    EXPECT_EQ(look(reader.tid(), "futex").cause, "lock");
+    EXPECT_EQ(look(waiter.tid(), "futex").cause, "condition");
+    EXPECT_EQ(look(other.tid(), "futex").cause, "futex");
+    lock.unlock();
+    {
+      const std::lock_guard guard(mutex);
+      is_released = true;
+    }
+    condition.notify_one();
+    word = 1;
+    word.notify_one();
+  }
 }
 
 TEST_F(OffCpu, ASleepingThreadWaitsForATimer) {

@@ -23,6 +23,7 @@
 #include "recorder/fork_child.h"
 #include "recorder/guarded_fd.h"
 #include "sources/blocked_call.h"
+#include "sources/futex_callers.h"
 #include "sources/own_memory.h"
 #include "sources/switch_watch.h"
 #include "unwind/unwind.h"
@@ -145,6 +146,7 @@ class LinuxProbe final : public ThreadProbe {
   std::uint32_t room_ = 0;
   KeptFd directory_;                                    // /proc/self/task
   std::unordered_map<std::uint32_t, KeptFd> accounts_;  // by thread; the host may close them
+  const FutexCallers futex_callers_;
   OwnMemory memory_;
   // Pages of it are touched as far as stacks are deep.
   std::unique_ptr<std::byte[]> stack_ = std::make_unique_for_overwrite<std::byte[]>(kMostCopyBytes);
@@ -309,7 +311,8 @@ Look LinuxProbe::look(std::uint32_t tid, const SchedReading& reading, BlockedThr
   read_context(tid, &thread->context);
   const BlockedCall described = describe_call(*call, fd_kind);
   thread->call = described.name;
-  thread->cause = described.cause;
+  thread->cause =
+      described.name == "futex" ? futex_callers_.cause(thread->frames) : described.cause;
   thread->fd = described.fd;
   thread->object = described.object;
   const bool has_socket = described.fd && described.cause == "socket";
