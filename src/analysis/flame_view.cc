@@ -139,9 +139,6 @@ std::string reason_of(const Trace& trace, const FlameQuery& query, const TakenSt
     return "[blocked: not known in what]";
   }
   std::string cause(trace.names.text(wait.cause));
-  if (cause == "lock") {
-    return "[blocked: lock or condition]";  // the kernel can't tell
-  }
   std::replace(cause.begin(), cause.end(), '_', ' ');
   return "[blocked: " + cause + "]";
 }

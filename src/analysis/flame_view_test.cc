@@ -82,7 +82,7 @@ TEST(FlameView, ShowsARequestOnAndOffTheCpuWithReasonsOnTop) {
             "[blocked: socket];0x1;0x2;0x9 30000000\n"
             "[on CPU];0x1;0x2;0x3 10000000\n"
             "[on CPU];0x1;0x2;0x4 10000000\n"
-            "[blocked: lock or condition];0x1;0x2;0x8 5000000\n");
+            "[blocked: lock];0x1;0x2;0x8 5000000\n");
   EXPECT_TRUE(has(notes(view.heading), "on the CPU: 20.0 ms in 2 samples\n"));
   EXPECT_TRUE(has(notes(view.heading), "off it: 35.0 ms in 2 waits\n")) << notes(view.heading);
   EXPECT_EQ(view.tree.count(), 4U);
@@ -136,11 +136,11 @@ TEST(FlameView, InTheOrderOfTimeEachThreadStandsByItselfAndTheReasonIsTheLeaf) {
             "    0x9 20+30\n"
             "     [blocked: socket] 20+30\n"
             "    0x8 50+5\n"
-            "     [blocked: lock or condition] 50+5\n"
+            "     [blocked: lock] 50+5\n"
             " [thread 8 db] 55+40\n"
             "  0x7 55+40\n"
             "   0x8 55+40\n"
-            "    [blocked: lock or condition] 55+40\n");
+            "    [blocked: lock] 55+40\n");
 }
 
 TEST(FlameView, LeavesSamplesWithoutARateOutOfTimeAndSaysSo) {
@@ -168,8 +168,7 @@ TEST(FlameView, AButterflyCountsEachStackOnceByTheOutermostPlaceOfTheFunction) {
   const Trace waits = request();
   EXPECT_EQ(
       flame_folded(flame_butterfly(waits, {.of = FlameOf::kOffCpu}, nullptr, "0x8", "").callers),
-      "0x8;0x7;[blocked: lock or condition] 40000000\n0x8;0x2;0x1;[blocked: lock or condition] "
-      "5000000\n");
+      "0x8;0x7;[blocked: lock] 40000000\n0x8;0x2;0x1;[blocked: lock] 5000000\n");
 }
 
 TEST(FlameView, FindsTheMomentsOfEachNodeInEachView) {

@@ -76,7 +76,7 @@ export async function checkFlame(checks, { browser, url, screens }) {
     const other = await openPage(browser, `${url}#run=flame.bin&span=0&panel=details`);
     await other.click('text=Flame graph of it');
     await other.waitForSelector('.flame-notes >> text=/Time on and off the CPU: 80 ms in 22 stacks/');
-    for (const part of ['on CPU 25 %', 'socket 62.5 %', 'lock or condition 12.5 %']) {
+    for (const part of ['on CPU 25 %', 'socket 62.5 %', 'lock 12.5 %']) {
       await other.waitForSelector(`.flame-key >> text=${part}`);
     }
     expect((await other.textContent('#panel-details')).includes('0x8000000000000001'), 'the id as the CLI takes it');

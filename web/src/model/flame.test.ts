@@ -143,7 +143,7 @@ describe('a difference', () => {
 
 describe('reasons', () => {
   it('are those of the frame next to the root, for all below it', () => {
-    const names = ['[on CPU]', 'main', '[blocked: lock or condition]', 'futex'];
+    const names = ['[on CPU]', 'main', '[blocked: lock]', 'futex'];
     const reply = {
       ...REPLY,
       functions: names.map((name) => ({ name, module: '', self: 0, total: 1 })),

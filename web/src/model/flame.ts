@@ -231,11 +231,11 @@ export type FlameReason =
 
 const REASONS: readonly [RegExp, FlameReason][] = [
   [/^\[on CPU\]$/, 'on-cpu'],
-  [/^\[blocked: lock( or condition)?\]$/, 'lock'],
+  [/^\[blocked: lock\]$/, 'lock'],
   [/^\[blocked: socket\]$/, 'socket'],
   [/^\[blocked: (disk|page fault)\]$/, 'disk'],
   [/^\[blocked: timer\]$/, 'timer'],
-  [/^\[(blocked: (events|pipe)|parked: .*)\]$/, 'events'],
+  [/^\[(blocked: (condition|events|pipe)|parked: .*)\]$/, 'events'],
   [/^\[(blocked: .*|off CPU)\]$/, 'other'],
 ];
 
