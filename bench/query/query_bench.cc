@@ -1,7 +1,8 @@
 // The server's answers for a screen of 2,560 pixels over a trace of 5 million events (another
 // number by DIAL9_BENCH_EVENTS): all lanes, the whole range and a zoomed one; the spans; and where
 // a span's time went. Beside them a memcpy of the polls' starts and ends, which a scan would have
-// to read. SPDX-License-Identifier: Apache-2.0
+// to read.
+// SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

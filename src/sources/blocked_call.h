@@ -1,7 +1,8 @@
 // What a blocked thread waits for, from the text of /proc/self/task/T/syscall: its system call by
 // name, the descriptor or futex word in its arguments, and the cause as far as these tell.
 // Strongest property: what the numbers don't tell is left out. Spec: docs/spec/off_cpu_samples.md,
-// "Causes". SPDX-License-Identifier: Apache-2.0
+// "Causes".
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>
