@@ -117,7 +117,7 @@ FlameDiff flame_diff(const FlameTree& before, const FlameTree& after) {
                            .max_frames = kSide.max_frames * 2 + 8,
                            .max_depth = kSide.max_depth + 1};
   FlameDiff diff{.tree = FlameTree(FlameUnit::kCount, after.is_inverted(), limits),
-                 .unit = after.unit()};
+                 .unit = after.count() != 0 ? after.unit() : before.unit()};
   Union both(diff);
   both.add(before, &FlameSides::before);
   both.add(after, &FlameSides::after);

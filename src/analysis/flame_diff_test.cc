@@ -36,6 +36,13 @@ TEST(FlameDiff, ALongerStretchIsNoDifference) {
   EXPECT_EQ(diff.whole.after, 40U);
 }
 
+TEST(FlameDiff, ATreeWithoutSamplesHasTheOthersUnit) {
+  FlameTree before(FlameUnit::kNs);
+  add(before, {"main"}, 40);
+  EXPECT_EQ(flame_diff(before, FlameTree(FlameUnit::kCount)).unit, FlameUnit::kNs);
+  EXPECT_EQ(flame_diff(FlameTree(FlameUnit::kCount), before).unit, FlameUnit::kNs);
+}
+
 TEST(FlameDiff, WhatIsNewAndWhatIsGoneBothHaveTheirWidth) {
   FlameTree before(FlameUnit::kNs);
   add(before, {"main", "old"}, 100);

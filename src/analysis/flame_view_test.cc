@@ -204,7 +204,15 @@ TEST(FlameView, LockWaitsAreTheRecordedOnesWithStacksElseWaitsInALock) {
   const Trace waits = request();
   const FlameView off = flame_view(waits, {.of = FlameOf::kLocks, .top = FlameTop::kNone}, nullptr);
   EXPECT_EQ(flame_folded(off.tree), "0x7;0x8 40000000\n0x1;0x2;0x8 5000000\n");
-  EXPECT_TRUE(has(notes(off.heading), "the kernel can't tell which")) << notes(off.heading);
+
+  TraceBuilder unknown;
+  unknown.poll(10 * kMs, 90 * kMs, 0, 5);
+  unknown.off_cpu({.at_ns = 20 * kMs, .proven_ns = 9 * kMs, .cause = "futex", .frames = {0x8}});
+  const FlameView none =
+      flame_view(unknown.load(), {.of = FlameOf::kLocks, .top = FlameTop::kNone}, nullptr);
+  EXPECT_EQ(none.tree.count(), 0U);
+  EXPECT_TRUE(has(notes(none.heading), "1 wait (9.00 ms) in futexes that may be locks"))
+      << notes(none.heading);
 
   TraceBuilder builder;
   builder.poll(10 * kMs, 90 * kMs, 0, 5);

@@ -98,8 +98,16 @@ FlameHeading take_lock_stacks(const Trace& trace, const SampleFilter& filter, co
   FlameHeading heading =
       take_off_cpu_stacks(trace, {.filter = filter, .cause = "lock"}, use).heading;
   heading.title = "Off-CPU time in locks";
-  heading.notes.emplace_back(
-      "waits in futex: a lock, a condition or a semaphore, the kernel can't tell which");
+  std::uint64_t others = 0;
+  std::uint64_t others_ns = 0;
+  take_off_cpu_stacks(trace, {.filter = filter, .cause = "futex"}, [&](const TakenStack& taken) {
+    others += taken.count;
+    others_ns = sum_of(others_ns, taken.weight);
+  });
+  if (others != 0) {
+    heading.notes.push_back(counted(others, "wait") + " (" + human_duration(others_ns) +
+                            ") in futexes that may be locks are left out: their stacks don't tell");
+  }
   if (sums.waits != 0) {
     heading.notes.push_back("the trace also tells of " + counted(sums.waits, "lock wait") + " (" +
                             human_duration(sums.ns) + ") without stacks: see dial9 diagnose");

@@ -313,13 +313,31 @@ void add_recorder_notes(const Trace& trace, const SampleFilter& filter, FlameHea
   std::vector<std::string>& notes = heading.notes;
   std::uint64_t lost = 0;
   std::uint64_t unreadable = 0;
+  std::uint64_t unlisted = 0;
+  std::uint64_t switches_lost = 0;
+  std::uint64_t sockets_unread = 0;
   for_each_custom(trace, "OffCpuProfileEvent", [&](std::uint64_t at_ns, const auto& cell) {
     if (filter.has_time(at_ns)) {
       lost = sum_of(lost, cell("lost"));
       unreadable = sum_of(unreadable, cell("unreadable"));
+      unlisted = sum_of(unlisted, cell("unlisted"));
+      switches_lost = sum_of(switches_lost, cell("switches_lost"));
+      sockets_unread = sum_of(sockets_unread, cell("sockets_unread"));
     }
   });
-  heading.is_uncertain = lost != 0;
+  heading.is_uncertain = lost != 0 || unlisted != 0;
+  if (unlisted != 0) {
+    notes.push_back(counted(unlisted, "short wait", "was", "were") +
+                    " not listed: too many a second; they are in the times of threads alone");
+  }
+  if (switches_lost != 0) {
+    notes.push_back("a thread's switches were lost " + counted(switches_lost, "time") +
+                    ": its time until the next comes from looks");
+  }
+  if (sockets_unread != 0) {
+    notes.push_back(counted(sockets_unread, "connection") +
+                    " of slow waits not read: too many a second");
+  }
   if (lost != 0) {
     notes.push_back(counted(lost, "stack", "was", "were") +
                     " lost: there was no room for them; their waits have none");
@@ -403,7 +421,8 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
 OffCpuReport take_off_cpu_stacks(const Trace& trace, const OffCpuReportOptions& options,
                                  const UseStack& use) {
   OffCpuReport report(options.is_inverted);
-  report.heading = {.title = "Off-CPU time (blocked)",
+  report.heading = {.title = options.has_runnable ? "Off-CPU time (blocked, or waiting for a CPU)"
+                                                  : "Off-CPU time (blocked)",
                     .noun = "wait",
                     .by_line = options.frames == FrameBy::kLine};
   Counts counts;

@@ -150,7 +150,7 @@ bool has_all_types(const std::vector<std::string>& asked, const std::set<std::st
     has_all = false;
     const std::string near = near_to(type, types);
     std::string cure = "'dial9 info' lists the types that are";
-    if (!near.empty()) cure = "did you mean '" + near + "'? " + cure;
+    if (!near.empty()) cure = "did you mean '" + analysis::to_printable(near) + "'? " + cure;
     std::fprintf(stderr, "dial9: cat: no event type '%s' in the input; %s\n", type.c_str(),
                  cure.c_str());
   }

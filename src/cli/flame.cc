@@ -57,7 +57,8 @@ int show_diff(const Options& options, const analysis::Trace& before_trace,
     return kUnreadable;
   }
   analysis::FlameDiffHeading heading{after.heading, before.heading, before_name(options)};
-  heading.after.notes.insert(heading.after.notes.end(), namer.notes().begin(), namer.notes().end());
+  const std::vector<std::string> notes = namer.notes();
+  heading.after.notes.insert(heading.after.notes.end(), notes.begin(), notes.end());
   write_diff(options.flame, options.trace.is_json, analysis::flame_diff(before.tree, after.tree),
              heading);
   return kOk;

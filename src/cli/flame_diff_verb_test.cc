@@ -63,6 +63,16 @@ TEST_F(FlameDiffVerb, ComparesTwoTracesByTheirOwnSums) {
   EXPECT_EQ(found["whole"], json({40 * kMs, 80 * kMs}));
 }
 
+TEST_F(FlameDiffVerb, TellsWhichFilesNameNothing) {
+  analysis::testing::CpuTrace made;
+  made.module("/gone/server", 0x10'0000);
+  made.add({.at_ns = 1'010 * kMs, .frames = {0x10'0010}});
+  write("nameless.bin", made.builder.take());
+  const std::string file = "'" + path("nameless.bin") + "'";
+  const json found = json::parse(output_of("flame --json " + file + " --diff " + file, kOk));
+  EXPECT_TRUE(has(found["notes"].dump(), "/gone/server")) << found.dump(1);
+}
+
 TEST_F(FlameDiffVerb, ComparesTwoRangesOfOneTrace) {
   const json found = json::parse(flame("--json --from 400ms --diff-to 400ms"));
   EXPECT_EQ(found["whole"], json({20 * kMs, 60 * kMs}));

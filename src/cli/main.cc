@@ -1,5 +1,6 @@
 // `dial9`: reads, explains and serves traces. This file only parses the verb; each verb has a file.
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string_view>
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
     return dial9::symbolize::run_dwarf_worker();
   }
   dial9::cli::let_writes_fail();
+  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored a dead worker's number is soon another's
   dial9::cli::Arguments arguments("dial9: what a flight recorder's trace says about a service",
                                   "dial9 " DIAL9_VERSION ", trace format 1",
                                   dial9::cli::kExitCodeHelp);

@@ -311,8 +311,11 @@ bool Arena::leave_file() noexcept {
   if (!__atomic_compare_exchange_n(&left_, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     return true;  // another thread does it: until then this one comes here again
   }
-  constexpr int kKind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-  if (::mmap(header_, bytes_, PROT_READ | PROT_WRITE, kKind, -1, 0) == MAP_FAILED) return false;
+  constexpr int kKind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (::mmap(header_, bytes_, PROT_READ | PROT_WRITE, kKind, -1, 0) == MAP_FAILED) {
+    __atomic_store_n(&left_, 0U, __ATOMIC_RELEASE);  // the fault goes to whoever handled it before
+    return false;
+  }
   // First: another thread that looks for a chunk finds none, whatever else it sees.
   __atomic_store_n(&header_->free_head, std::uint64_t{kNoChunk}, __ATOMIC_SEQ_CST);
   *header_ = first_header_;  // its free list is empty, too

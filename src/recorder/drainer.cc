@@ -67,6 +67,7 @@ void Drainer::drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_
     __atomic_store_n(&control.collector.drained, committed, __ATOMIC_RELEASE);
     return;
   }
+  if (arena_.has_left_file()) return;  // zeros have taken the place of what was scanned
   const std::uint64_t settled_at = writer_.append(prefix, bytes, info, now_ns);
   // In this order: the position makes the other one count, as soon as it is confirmed.
   __atomic_store_n(&control.collector.staged_to, committed, __ATOMIC_RELEASE);
@@ -107,6 +108,7 @@ DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::u
     }
     const std::uint64_t committed = __atomic_load_n(&control.producer.committed, __ATOMIC_ACQUIRE);
     const std::uint64_t drained = __atomic_load_n(&control.collector.drained, __ATOMIC_RELAXED);
+    if (arena_.has_left_file()) break;  // its counts are zeros from here on
     const std::uint64_t fresh = count_of(committed) - count_of(drained);
     // Opened by another clock than this pass's: it may lie a little ahead.
     const bool is_due = takes_all_partials || now_ns >= chunk.last_ns + kPartialDrainNs;

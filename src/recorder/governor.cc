@@ -51,7 +51,8 @@ Governor::Used Governor::used_in(const GovernorSample& sample) const {
 }
 
 bool Governor::is_burst(const GovernorSample& so_far) const {
-  if (so_far.elapsed_ns < kLeastDecisionNs) return false;
+  // Where nothing is left to shed there is nothing to decide before the period's end.
+  if ((is_shedding_ && is_over_) || so_far.elapsed_ns < kLeastDecisionNs) return false;
   const Used used = used_in(so_far);
   const double share = static_cast<double>(so_far.elapsed_ns) / kGovernorPeriodNs;
   for (std::size_t i = 0; i < kGovernedCosts; ++i) {

@@ -232,8 +232,13 @@ void RecorderCore::check_buffer_file() {
   const int error = errno;
   const bool is_ours =
       is_seen && there.st_ino == buffer_file_.st_ino && there.st_dev == buffer_file_.st_dev;
-  if (arena_->has_left_file() || (is_ours && there.st_size < buffer_file_.st_size)) {
-    return end_by_cut_buffers(path, there.st_size);
+  const bool is_cut = is_ours && there.st_size < buffer_file_.st_size;
+  if (arena_->has_left_file() || is_cut) {
+    const std::string why = is_cut ? "'" + path + "' was cut to " + std::to_string(there.st_size) +
+                                         " bytes by another program"
+                                   : "a store into '" + path + "' failed (SIGBUS)";
+    if (is_ours) ::unlink(path.c_str());
+    return end_by_cut_buffers(why);
   }
   const std::uint64_t now_ns = seams_.clock.now_ns ? seams_.clock.now_ns() : kernel_now_ns();
   if (is_ours || now_ns < next_file_check_ns_) return;
@@ -247,21 +252,19 @@ void RecorderCore::check_buffer_file() {
 
 // Nothing of ours is stored into the file's pages from here on. What lay in them can't be told from
 // what somebody may write there: recording ends.
-void RecorderCore::end_by_cut_buffers(const std::string& path, off_t bytes) {
+void RecorderCore::end_by_cut_buffers(const std::string& how) {
   close_epoch();
   arena_->leave_file();
   publish_arena(nullptr);
-  const std::string why = "recording has ended: '" + path + "' was cut to " +
-                          std::to_string(bytes) +
-                          " bytes by another program; what was in no "
-                          "segment is lost; start the recorder again";
+  const std::string why =
+      "recording has ended: " + how + "; what was in no segment is lost; start the recorder again";
   {
     const std::lock_guard lock(mutex_);
+    close_epoch();  // enable() may have opened one in between
     is_enabled_ = false;
     ended_ = why;
   }
   buffer_file_ = {};
-  ::unlink(path.c_str());
   collector_->lose_buffers();
   message(why);
 }

@@ -70,7 +70,8 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   std::uint64_t total_losses() const;
   bool has_buffer_file() const;
   void check_buffer_file();
-  void end_by_cut_buffers(const std::string& path, off_t bytes);
+  // `how`: what happened to the file.
+  void end_by_cut_buffers(const std::string& how);
   void degrade(const std::string& why);
 
   const RecorderOptions options_;

@@ -232,6 +232,18 @@ bool arena_is_unreferenced() noexcept {
   return true;
 }
 
+namespace {
+
+// A handler in between may have given out, and noted, a later time: that one stays.
+void note_read(ThreadBuffer& buffer, std::uint64_t ns) noexcept {
+  std::uint64_t noted = buffer.read_ns;
+  while (noted < ns && !__atomic_compare_exchange_n(&buffer.read_ns, &noted, ns, false,
+                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+}  // namespace
+
 std::uint64_t now_ns() noexcept {
   ThreadBuffer& buffer = t_buffer;
   const std::uint32_t ready_epoch = buffer.ready_epoch;
@@ -246,7 +258,7 @@ std::uint64_t now_ns() noexcept {
     const std::uint64_t tsc_base = buffer.clock.tsc_base;
     signal_fence();
     const std::uint64_t ns = now_on({tsc_base, buffer.clock.ns_base, buffer.clock.mult});
-    buffer.read_ns = ns;
+    note_read(buffer, ns);
     signal_fence();
     if (__builtin_expect(buffer.clock.tsc_base == tsc_base, 1)) return ns;
   }

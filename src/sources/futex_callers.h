@@ -7,26 +7,19 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
 namespace dial9::internal {
 
-// Not thread-safe. Looks the functions up when it is made: not in a signal handler.
-class FutexCallers {
- public:
-  FutexCallers();
-  // "lock" or "condition"; "futex": no function of theirs is among the innermost frames (the C
-  // library's sem_wait() leaves no frame), or it can't be asked (a static executable). `frames`:
-  // leaf first, return addresses.
-  std::string_view cause(std::span<const std::uint64_t> frames) const noexcept;
+// Looks the C library's functions up, once. Takes the loader's lock, which a plugin's constructor
+// may hold while it waits for us: under no lock of ours, and not on the collector's thread. Any
+// other thread, not in a signal handler.
+void prepare_futex_callers();
 
- private:
-  struct Function {
-    std::uint64_t begin;
-    std::uint64_t end;
-    std::string_view cause;
-  };
-  std::vector<Function> functions_;
-};
+// "lock" or "condition"; "futex": no function of theirs is among the innermost frames (the C
+// library's sem_wait() leaves no frame), or they aren't known (not prepared, a static executable, a
+// C library older than 2.34). A condition that takes its mutex again waits for a lock. `operation`:
+// the call's second argument. `frames`: leaf first, return addresses.
+std::string_view futex_cause(std::uint64_t operation,
+                             std::span<const std::uint64_t> frames) noexcept;
 
 }  // namespace dial9::internal

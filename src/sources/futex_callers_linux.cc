@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <link.h>
+#include <linux/futex.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <vector>
 
 #include "sources/futex_callers.h"
 
@@ -13,24 +17,35 @@ namespace {
 // The C library's own frames below the call, at most: a wait, a slow path of it, an interposer's.
 constexpr std::size_t kMostFrames = 8;
 
+constexpr std::string_view kLock = "lock";
+constexpr std::string_view kCondition = "condition";
+
 struct Caller {
   const char* name;
   std::string_view cause;
 };
 constexpr Caller kCallers[] = {
-    {"pthread_mutex_lock", "lock"},          {"pthread_mutex_timedlock", "lock"},
-    {"pthread_mutex_clocklock", "lock"},     {"pthread_rwlock_rdlock", "lock"},
-    {"pthread_rwlock_wrlock", "lock"},       {"pthread_rwlock_timedrdlock", "lock"},
-    {"pthread_rwlock_timedwrlock", "lock"},  {"pthread_rwlock_clockrdlock", "lock"},
-    {"pthread_rwlock_clockwrlock", "lock"},  {"pthread_cond_wait", "condition"},
-    {"pthread_cond_timedwait", "condition"}, {"pthread_cond_clockwait", "condition"},
+    {"pthread_mutex_lock", kLock},          {"pthread_mutex_timedlock", kLock},
+    {"pthread_mutex_clocklock", kLock},     {"pthread_rwlock_rdlock", kLock},
+    {"pthread_rwlock_wrlock", kLock},       {"pthread_rwlock_timedrdlock", kLock},
+    {"pthread_rwlock_timedwrlock", kLock},  {"pthread_rwlock_clockrdlock", kLock},
+    {"pthread_rwlock_clockwrlock", kLock},  {"pthread_cond_wait", kCondition},
+    {"pthread_cond_timedwait", kCondition}, {"pthread_cond_clockwait", kCondition},
 };
 
-}  // namespace
+struct Function {
+  std::uint64_t begin;
+  std::uint64_t end;
+  std::string_view cause;
+};
+using Functions = std::vector<Function>;
+// Never destroyed.
+constinit std::atomic<const Functions*> g_functions{nullptr};
 
-FutexCallers::FutexCallers() {
+Functions look_up() {
+  Functions functions;
   void* const library = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return;
+  if (library == nullptr) return functions;
   for (const Caller& caller : kCallers) {
     const void* const address = ::dlsym(library, caller.name);
     Dl_info info{};
@@ -41,16 +56,34 @@ FutexCallers::FutexCallers() {
       continue;
     }
     const auto begin = reinterpret_cast<std::uint64_t>(address);
-    functions_.push_back({begin, begin + symbol->st_size, caller.cause});
+    functions.push_back({begin, begin + symbol->st_size, caller.cause});
   }
   ::dlclose(library);
+  return functions;
 }
 
-std::string_view FutexCallers::cause(std::span<const std::uint64_t> frames) const noexcept {
+}  // namespace
+
+void prepare_futex_callers() {
+  if (g_functions.load(std::memory_order_acquire) != nullptr) return;
+  auto made = std::make_unique<const Functions>(look_up());
+  const Functions* none = nullptr;
+  if (g_functions.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) {
+    (void)made.release();
+  }
+}
+
+std::string_view futex_cause(std::uint64_t operation,
+                             std::span<const std::uint64_t> frames) noexcept {
+  const Functions* const functions = g_functions.load(std::memory_order_acquire);
+  if (functions == nullptr) return "futex";
+  // The C library waits for a condition's turn by this, for a mutex never.
+  const bool is_turn = (operation & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
   for (const std::uint64_t frame : frames.first(std::min(frames.size(), kMostFrames))) {
-    for (const Function& function : functions_) {
+    for (const Function& function : *functions) {
       // A return address may be that of the function behind.
-      if (frame > function.begin && frame <= function.end) return function.cause;
+      if (frame <= function.begin || frame > function.end) continue;
+      return function.cause == kCondition && !is_turn ? kLock : function.cause;
     }
   }
   return "futex";

@@ -10,6 +10,7 @@
 
 #include "recorder/no_exception.h"
 #include "recorder/off_cpu_stream.h"
+#include "sources/futex_callers.h"
 #include "sources/perf_event.h"
 #include "sources/thread_probe.h"
 #include "sources/wall_sampler.h"
@@ -83,6 +84,7 @@ Status OffCpuSampler::start(const OffCpuOptions& options) {
     return Status::failure("off-CPU samples: frequency_hz must be from 20 to 100, not " +
                            std::to_string(options.frequency_hz));
   }
+  prepare_futex_callers();  // before the lock
   const Guard guard(*this);
   State& state = guard.state();
   if (state.is_on) return Status::failure("off-CPU samples are taken already");

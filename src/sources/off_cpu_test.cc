@@ -99,6 +99,16 @@ TEST_F(OffCpu, AThreadThatWaitsForALockShowsTheLock) {
   EXPECT_TRUE(worker.is_outermost(thread.frames));
 }
 
+// A waiter that is notified moves from the condition to the lock by itself: looks until it has.
+std::string look_for_cause(ThreadProbe& probe, std::uint32_t tid, std::string_view cause) {
+  BlockedThread thread;
+  do {
+    const auto reading = probe.account(tid);
+    if (!reading || probe.look(tid, *reading, &thread) != Look::kBlocked) thread.cause = {};
+  } while (thread.cause != cause);
+  return std::string(thread.cause);
+}
+
 // The kernel calls all of them a futex.
 TEST_F(OffCpu, ALockAConditionAndAnotherFutexAreToldApart) {
   std::shared_mutex lock;
@@ -121,8 +131,9 @@ TEST_F(OffCpu, ALockAConditionAndAnotherFutexAreToldApart) {
     {
       const std::lock_guard guard(mutex);
       is_released = true;
+      condition.notify_one();
+      EXPECT_EQ(look_for_cause(*probe, waiter.tid(), "lock"), "lock") << "it takes its mutex again";
     }
-    condition.notify_one();
     word = 1;
     word.notify_one();
   }

@@ -34,6 +34,7 @@ void SwitchAccount::lose() {
 
 void SwitchAccount::end_stretch(std::uint64_t at_ns) {
   open_.to_ns = at_ns;
+  open_.losses = losses_;
   if (open_.is_preempted) {
     preempted_ns_ += at_ns - open_since_ns_;
   } else {
@@ -121,6 +122,7 @@ void SwitchAccount::take_all(bool has_open, std::vector<OffStretch>* to) {
   unmatched_.clear();
   if (!has_open || state_ != State::kOff || booked_ns_ <= open_.from_ns) return;
   open_.to_ns = booked_ns_;
+  open_.losses = losses_;
   to->push_back(open_);
   to->back().goes_on = true;
   open_.from_ns = booked_ns_;

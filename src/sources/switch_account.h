@@ -34,6 +34,7 @@ struct OffStretch {
   std::uint64_t from_ns = 0;  // 0: before its switches were followed
   std::uint64_t to_ns = 0;
   std::optional<std::uint64_t> runnable_ns = {};  // of a blocked one: waiting for a CPU at its end
+  std::uint64_t losses = 0;  // SwitchAccount::losses() as it ended
   bool is_preempted = false;
   bool is_continued = false;  // an earlier piece was taken
   bool goes_on = false;       // it hasn't ended

@@ -146,7 +146,6 @@ class LinuxProbe final : public ThreadProbe {
   std::uint32_t room_ = 0;
   KeptFd directory_;                                    // /proc/self/task
   std::unordered_map<std::uint32_t, KeptFd> accounts_;  // by thread; the host may close them
-  const FutexCallers futex_callers_;
   OwnMemory memory_;
   // Pages of it are touched as far as stacks are deep.
   std::unique_ptr<std::byte[]> stack_ = std::make_unique_for_overwrite<std::byte[]>(kMostCopyBytes);
@@ -312,7 +311,7 @@ Look LinuxProbe::look(std::uint32_t tid, const SchedReading& reading, BlockedThr
   const BlockedCall described = describe_call(*call, fd_kind);
   thread->call = described.name;
   thread->cause =
-      described.name == "futex" ? futex_callers_.cause(thread->frames) : described.cause;
+      described.name == "futex" ? futex_cause(call->args[1], thread->frames) : described.cause;
   thread->fd = described.fd;
   thread->object = described.object;
   const bool has_socket = described.fd && described.cause == "socket";

@@ -112,7 +112,8 @@ void WallSampler::begin_wait(Thread& thread) {
   std::vector<std::uint64_t> frames = std::exchange(blocked_.frames, {});
   waiting.thread = blocked_;
   waiting.has_switches = thread.switches != nullptr && thread.switches->is_known();
-  waiting.losses = waiting.has_switches ? thread.switches->losses() : 0;
+  waiting.is_followed = thread.switches != nullptr;
+  waiting.losses = waiting.is_followed ? thread.switches->losses() : 0;
   waiting.socket_due_ns = blocked_.at_ns + kSlowWaitNs;
   if (frames.empty()) {
     ++totals_.unreadable;
@@ -227,7 +228,7 @@ void WallSampler::set_least_listed(std::uint64_t now_ns) {
   if (now_ns - offered_since_ns_ < kSecond) return;
   const std::uint64_t a_second = offered_ * kSecond / (now_ns - offered_since_ns_);
   if (a_second > kMostListed) {
-    least_listed_ns_ = std::max(kFirstNs, least_listed_ns_) * std::bit_ceil(a_second / kMostListed);
+    least_listed_ns_ = std::max(kFirstNs, least_listed_ns_) * std::bit_ceil(a_second / kMostListed + 1);
   } else if (a_second < kMostListed / 4) {
     least_listed_ns_ = least_listed_ns_ <= kFirstNs ? 0 : least_listed_ns_ / 2;
   }
@@ -235,10 +236,12 @@ void WallSampler::set_least_listed(std::uint64_t now_ns) {
   offered_since_ns_ = now_ns;
 }
 
-// The wait that was seen is the first stretch that ended after the look at it.
+// The wait that was seen is the first stretch that ended after the look at it, unless switches were
+// lost in between.
 void WallSampler::write_stretch(std::uint32_t tid, Thread& thread, const OffStretch& stretch) {
   Waiting* const waiting = thread.waiting.get();
   const bool is_seen = waiting != nullptr && !waiting->is_written && !stretch.is_preempted &&
+                       waiting->is_followed && stretch.losses == waiting->losses &&
                        (stretch.goes_on || stretch.to_ns > waiting->thread.at_ns);
   const bool has_begin = stretch.from_ns != 0;
   if (!has_begin && !is_seen) return;

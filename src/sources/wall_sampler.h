@@ -68,6 +68,7 @@ class WallSampler {
   struct Waiting {
     BlockedThread thread;  // without frames
     StackShelf::Stack* stack = nullptr;
+    bool is_followed = false;         // its switches were, when it was seen
     bool has_switches = false;        // what the thread did was known when it was seen
     std::uint64_t losses = 0;         // of its switches, then
     bool is_written = false;          // to its end, from its switches

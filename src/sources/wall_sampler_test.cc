@@ -322,6 +322,31 @@ TEST_F(WallSamplerTest, AfterALossTheWaitIsTheLooksAgain) {
   EXPECT_GT(share.back(), 0U);
 }
 
+// The wait may have ended among what was lost: the stretch behind it is another one.
+TEST_F(WallSamplerTest, AStretchBehindALossIsNotTheWaitThatWasSeenBeforeIt) {
+  FakeThread& thread = probe.threads[7] = {.is_followed = true};
+  run(30 * kMs);
+  for (int i = 0; i < 10; ++i) run_once(thread);
+  run(100 * kMs);  // a wait is seen
+  const std::uint64_t at_ns = probe.now_ns();
+  thread.switches.push_back({.at_ns = 0, .lost = 5, .kind = SwitchKind::kLost});
+  thread.switches.push_back({.at_ns = at_ns - 2 * kMs, .kind = SwitchKind::kBlocked});
+  thread.switches.push_back({.at_ns = at_ns - kMs, .kind = SwitchKind::kIn});
+  thread.account.slices += 2;
+  thread.state = Look::kRunning;
+  run(100 * kMs);
+  sampler.finish();
+  const Trace trace = written();
+  const auto exact = trace.numbers("OffCpuEvent", "exact");
+  const auto length = trace.numbers("OffCpuEvent", "duration_ns");
+  const auto share = trace.numbers("OffCpuEvent", "share_ns");
+  bool has_looks = false;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    has_looks |= exact[i] == 0 && length[i] + share[i] > 50 * kMs;
+  }
+  EXPECT_TRUE(has_looks) << "the wait that was seen is told by looks";
+}
+
 TEST_F(WallSamplerTest, AConnectionIsReadWhenItsWaitIsSlowAndEachTimeThatHasDoubled) {
   probe.threads[7].has_socket = true;
   probe.threads[8] = {};

@@ -29,6 +29,8 @@ class Debuginfod {
   explicit Debuginfod(DebuginfodOptions options);
 
   bool is_on() const { return !options_.urls.empty(); }
+  // Nobody is asked again: the last error is about the servers, not about one file.
+  bool has_given_up() const { return !given_up_.empty(); }
   // The path of the debug file, from the folder or from a server. `name`: the module's, for the
   // progress. Errors: kNotFound (no server has it), kLimit (too large, too long), kUnsupported (no
   // libdebuginfod.so.1), kIo. After one that isn't kNotFound or kLimit for a file's size, nobody is

@@ -91,6 +91,10 @@ Result<std::string> fetch_by_library(const std::string& build_id, const std::str
                   .shows_progress = shows_progress && ::isatty(STDERR_FILENO) != 0,
                   .is_too_large = false,
                   .shown = {}};
+  // The name is of a trace: it may send no commands to a terminal.
+  for (char& c : watched.name) {
+    if (c < 0x20 || c == 0x7f) c = '?';
+  }
   g_watched = &watched;
   set_progress(client, &watch);
   char* path = nullptr;

@@ -190,10 +190,10 @@ bool Symbolizer::State::fetch(Module& module) {
   if (is_whole || !debuginfod.is_on() || !module.path.starts_with('/')) return false;
   const auto path = debuginfod.fetch(module.build_id, file_name(module.path));
   if (!path) {
+    const bool is_about_file =
+        path.error().code == ErrorCode::kNotFound || path.error().code == ErrorCode::kLimit;
     const std::string of =
-        path.error().code == ErrorCode::kNotFound || path.error().code == ErrorCode::kLimit
-            ? " has no debug file of " + module.path
-            : "";
+        is_about_file && !debuginfod.has_given_up() ? " has no debug file of " + module.path : "";
     note("debuginfod" + of + ": " + path.error().message);
     return false;
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "recorder/recording_state.h"
+#include "sources/futex_callers.h"
 #include "unwind/unwind.h"
 
 extern "C" {  // the linker's, of the sections below
@@ -70,6 +71,7 @@ bool Worker::is_outermost(const std::vector<std::uint64_t>& frames) const {
 
 void OffCpuTest::SetUp() {
   unwind::prepare();
+  prepare_futex_callers();
   probe = make_thread_probe();
   ASSERT_NE(probe, nullptr);
   if (!probe->trouble().empty()) GTEST_SKIP() << probe->trouble();
