@@ -228,7 +228,8 @@ void WallSampler::set_least_listed(std::uint64_t now_ns) {
   if (now_ns - offered_since_ns_ < kSecond) return;
   const std::uint64_t a_second = offered_ * kSecond / (now_ns - offered_since_ns_);
   if (a_second > kMostListed) {
-    least_listed_ns_ = std::max(kFirstNs, least_listed_ns_) * std::bit_ceil(a_second / kMostListed + 1);
+    least_listed_ns_ =
+        std::max(kFirstNs, least_listed_ns_) * std::bit_ceil(a_second / kMostListed + 1);
   } else if (a_second < kMostListed / 4) {
     least_listed_ns_ = least_listed_ns_ <= kFirstNs ? 0 : least_listed_ns_ / 2;
   }
