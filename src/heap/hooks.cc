@@ -10,6 +10,7 @@
 
 #include "dial9/internal/thread_buffer.h"
 #include "heap/draws.h"
+#include "recorder/own_cost.h"
 #include "recorder/recording_state.h"
 #include "unwind/process_memory.h"
 #include "unwind/thread_stack.h"
@@ -164,7 +165,8 @@ void record_alloc(const void* pointer, std::size_t size, const void* caller) noe
   head.extra = thread.rate_bytes;
   head.tid = internal::this_tid();
   record_with_stack(head, caller);
-  __atomic_fetch_add(&g_memory.cost_ns, internal::now_ns() - head.at_ns, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&g_memory.cost_ns, internal::sample_cost_ns(head.at_ns, internal::now_ns()),
+                     __ATOMIC_RELAXED);
   errno = error;
   thread.is_inside = false;
 }

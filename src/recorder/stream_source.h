@@ -42,8 +42,8 @@ class StreamSource {
   // Called inside the writer, with no call above under way.
   virtual std::vector<std::uint8_t> opening() { return {}; }
 
-  // What its samples have cost the host's threads so far: CPU time that was measured there. What it
-  // does on the collector's thread is counted with that.
+  // What its samples have cost the host's threads so far: time measured there, each at most 50 us.
+  // What it does on the collector's thread is counted with that.
   virtual std::uint64_t host_cost_ns() const { return 0; }
 
   // For RecorderStatus::sources; empty: not shown. And why it makes nothing, or less than it

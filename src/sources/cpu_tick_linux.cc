@@ -13,6 +13,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "recorder/own_cost.h"
 #include "recorder/recording_state.h"
 #include "recorder/shared_signal.h"
 #include "sources/cpu_samples.h"
@@ -76,7 +77,7 @@ void take_sample(const siginfo_t& info, const ucontext_t& context) noexcept {
     sample->method = unwind::Method::kNone;
     sample->is_truncated = true;
   }
-  sample->cost_ns = static_cast<std::uint32_t>(now_ns() - at_ns);
+  sample->cost_ns = static_cast<std::uint32_t>(sample_cost_ns(at_ns, now_ns()));
   SampleRing::publish(sample);
 }
 
