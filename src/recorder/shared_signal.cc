@@ -154,7 +154,7 @@ void* host_handler(int signal) noexcept {
 
 void pass_on(int signal, siginfo_t* info, void* context) noexcept(false) {
   if (!is_shared(signal)) return;
-  std::uint64_t host = g_host.load(std::memory_order_acquire);
+  const std::uint64_t host = g_host.load(std::memory_order_acquire);
   if ((host & kAddress) == 0) {
     // Pending until this handler returns; then the default action ends the process.
     struct sigaction by_default{};
@@ -165,15 +165,19 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept(false) {
   }
   const int flags = flags_of(host);
   if ((flags & static_cast<int>(SA_RESETHAND)) != 0) {
-    g_host.compare_exchange_strong(host, host & ~kAddress, std::memory_order_acq_rel);
+    std::uint64_t expected = host;  // another thread may have had the one call
+    g_host.compare_exchange_strong(expected, host & ~kAddress, std::memory_order_acq_rel);
   }
   std::uint64_t mask = word_of(static_cast<const ucontext_t*>(context)->uc_sigmask) |
                        g_host_mask.load(std::memory_order_relaxed);
   if ((flags & SA_NODEFER) == 0) mask |= bit_of(signal);
   set_thread_mask(mask);
-  const auto handler = reinterpret_cast<SharedHandler>(  // NOLINT: kept as bits
-      static_cast<std::uintptr_t>(host & kAddress));
-  handler(signal, info, context);
+  const auto address = static_cast<std::uintptr_t>(host & kAddress);
+  if ((flags & SA_SIGINFO) != 0) {
+    reinterpret_cast<SharedHandler>(address)(signal, info, context);  // NOLINT: kept as bits
+  } else {
+    reinterpret_cast<void (*)(int)>(address)(signal);  // NOLINT: kept as bits
+  }
 }
 
 }  // namespace dial9::internal

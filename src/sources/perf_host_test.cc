@@ -128,6 +128,9 @@ std::vector<int> perf_event_numbers() {
 
 // An eventfd has the same inode as a perf event.
 TEST_F(PerfHost, WhereTheHostTookADescriptorItsOwnIsLeftAloneAndSamplingGoesOn) {
+#if defined(DIAL9_SANITIZED_THREAD)
+  GTEST_SKIP() << "TSan has a thread of its own";
+#endif
   PerfThreads threads(probe.plan);
   const Waiting waiting(3);
   threads.scan(nobody);

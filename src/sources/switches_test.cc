@@ -206,8 +206,8 @@ TEST_F(Switches, AWaitForALockIsExactAndHasItsCallAndItsStack) {
   OnlyProbe only(plan);
   OffCpuEncoder encoder;
   WallSampler sampler(only, encoder, 100);
-  std::uint64_t before_ns = 0;
-  std::uint64_t after_ns = 0;
+  std::atomic<std::uint64_t> before_ns{0};
+  std::atomic<std::uint64_t> after_ns{0};
   const Worker worker([&] {
     wait_for_byte(begin.out.get());
     before_ns = now_ns();
@@ -252,10 +252,10 @@ TEST_F(Switches, AWaitForALockIsExactAndHasItsCallAndItsStack) {
     from_ns = std::min(from_ns, stamps[i]);
     to_ns = stamps[i] + lengths[i];
   }
-  EXPECT_GE(from_ns, before_ns);
+  EXPECT_GE(from_ns, before_ns.load());
   EXPECT_LE(from_ns, held_from_ns);
   EXPECT_GE(to_ns, held_to_ns) << "it covers the time in which the lock was held";
-  EXPECT_LE(to_ns, after_ns);
+  EXPECT_LE(to_ns, after_ns.load());
 }
 
 TEST_F(Switches, WhatARingHasNoRoomForIsCountedAndTheTimeAroundItNotSaid) {
