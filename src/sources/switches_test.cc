@@ -96,6 +96,7 @@ TEST_F(Switches, SleepsComeBackWithTheirMomentsAndTheRestIsRunning) {
   Pipe end;
   Moment before[kSleeps];
   Moment after[kSleeps];
+  std::atomic<bool> is_done{false};  // what is above may be read
   const Worker worker([&] {
     wait_for_byte(begin.out.get());
     for (int i = 0; i < kSleeps; ++i) {
@@ -103,6 +104,7 @@ TEST_F(Switches, SleepsComeBackWithTheirMomentsAndTheRestIsRunning) {
       sleep_ns(kSleepNs);
       after[i] = {};
     }
+    is_done = true;
     wait_for_byte(end.out.get());
   });
   look(worker.tid(), "read");
@@ -110,6 +112,7 @@ TEST_F(Switches, SleepsComeBackWithTheirMomentsAndTheRestIsRunning) {
   begin.release();
   while (look(worker.tid(), "read").fd != static_cast<std::uint64_t>(end.out.get())) {
   }
+  ASSERT_TRUE(is_done);
   SwitchAccount account;
   book(worker.tid(), &account);
   std::vector<OffStretch> stretches;
@@ -170,6 +173,7 @@ TEST_F(Switches, AThreadThatSharesACpuWithABusyOneIsPreemptedNotBlocked) {
   begin.release();
   while (look(victim.tid(), "read").fd != static_cast<std::uint64_t>(end.out.get())) {
   }
+  ASSERT_TRUE(is_done);  // what it wrote may be read
   SwitchAccount account;
   book(victim.tid(), &account);
   std::vector<OffStretch> stretches;
