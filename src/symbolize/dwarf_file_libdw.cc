@@ -179,7 +179,12 @@ struct DwarfFile::State {
 
 Result<void> DwarfFile::State::open() {
   map_bytes = regular_file_bytes(fd).value_or(0);
-  void* const mapped = ::mmap(nullptr, map_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  // Writable, a copy of what is written: libelf changes the headers of compressed sections where
+  // they lie. That counts for RLIMIT_DATA: a file that is too large for it is only read.
+  void* mapped = ::mmap(nullptr, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+  if (mapped == MAP_FAILED) {
+    mapped = ::mmap(nullptr, map_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  }
   if (mapped == MAP_FAILED) return os_error(errno, "map", "it");
   map = mapped;
   ::elf_version(EV_CURRENT);
