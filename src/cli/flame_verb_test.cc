@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -196,8 +197,9 @@ TEST_F(FlameVerb, ShowsInlinedFunctionsAsFramesOfTheirOwnAndTheirLines) {
   EXPECT_TRUE((*inlined)["file"].get<std::string>().ends_with("/testing/burning_plugin.cc"));
   EXPECT_GT((*inlined)["line"], 0);
   const std::string text = flame("--lines --label plugin=one");
-  EXPECT_NE(text.find("burn_a_little (burning_plugin.cc:"), std::string::npos) << text;
-  EXPECT_NE(text.find("(inlined)"), std::string::npos) << text;
+  // Compilers differ in whether they name an inlined function with its arguments.
+  const std::regex row(R"(burn_a_little(\(.*\))? \(burning_plugin\.cc:\d+\) .*\(inlined\)\n)");
+  EXPECT_TRUE(std::regex_search(text, row)) << text;
   // Once more, of what was kept on disk, and without.
   EXPECT_EQ(flame("--lines --label plugin=one"), text);
   EXPECT_EQ(flame("--lines --label plugin=one --no-symbol-cache"), text);

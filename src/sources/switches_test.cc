@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <mutex>
 #include <thread>
 
@@ -89,6 +90,19 @@ struct Moment {
   std::uint64_t cpu_ns = thread_cpu_ns();
 };
 
+// The kernel's own count of how long the caller was runnable but not running. Time that a
+// hypervisor took from a running thread is in neither this nor the switches, but off the thread's
+// CPU time.
+std::uint64_t run_delay_ns() {
+  unsigned long long cpu = 0;
+  unsigned long long delay = 0;
+  std::FILE* const file = std::fopen("/proc/thread-self/schedstat", "re");
+  if (file == nullptr) return 0;
+  const int found = std::fscanf(file, "%llu %llu", &cpu, &delay);
+  std::fclose(file);
+  return found == 2 ? delay : 0;
+}
+
 TEST_F(Switches, SleepsComeBackWithTheirMomentsAndTheRestIsRunning) {
   constexpr int kSleeps = 5;
   constexpr std::uint64_t kSleepNs = 3 * kTestMs;
@@ -118,6 +132,7 @@ TEST_F(Switches, SleepsComeBackWithTheirMomentsAndTheRestIsRunning) {
   std::vector<OffStretch> stretches;
   account.take_all(true, &stretches);
   end.release();
+  int exact = 0;
   for (int i = 0; i < kSleeps; ++i) {
     std::uint64_t blocked_ns = 0;
     std::uint64_t off_ns = 0;
@@ -130,9 +145,10 @@ TEST_F(Switches, SleepsComeBackWithTheirMomentsAndTheRestIsRunning) {
     const std::uint64_t cpu_ns = after[i].cpu_ns - before[i].cpu_ns;
     EXPECT_LE(blocked_ns, passed_ns);
     EXPECT_GE(blocked_ns, kSleepNs * 9 / 10) << i;
-    EXPECT_NEAR(static_cast<double>(passed_ns - off_ns), static_cast<double>(cpu_ns), kTestMs)
-        << "what it wasn't off, it ran";
+    EXPECT_LE(cpu_ns + off_ns, passed_ns + kTestMs);
+    if (passed_ns - off_ns <= cpu_ns + kTestMs) ++exact;
   }
+  EXPECT_GT(exact, kSleeps / 2) << "what it wasn't off it ran, unless a hypervisor took the time";
 }
 
 // On one CPU of those allowed, for good.
@@ -154,6 +170,7 @@ TEST_F(Switches, AThreadThatSharesACpuWithABusyOneIsPreemptedNotBlocked) {
   std::atomic<bool> is_done{false};
   Moment before;
   Moment after;
+  std::uint64_t delay_ns = 0;
   const Worker rival([&] {
     stay_on_one_cpu();
     while (!is_done.load(std::memory_order_relaxed)) {
@@ -163,7 +180,9 @@ TEST_F(Switches, AThreadThatSharesACpuWithABusyOneIsPreemptedNotBlocked) {
     stay_on_one_cpu();
     wait_for_byte(begin.out.get());
     before = {};
+    const std::uint64_t delay_before_ns = run_delay_ns();
     burn_one(60);
+    delay_ns = run_delay_ns() - delay_before_ns;
     after = {};
     is_done = true;
     wait_for_byte(end.out.get());
@@ -185,11 +204,10 @@ TEST_F(Switches, AThreadThatSharesACpuWithABusyOneIsPreemptedNotBlocked) {
     if (stretch.from_ns < before.at_ns || stretch.to_ns > after.at_ns) continue;
     (stretch.is_preempted ? preempted_ns : blocked_ns) += stretch.length_ns();
   }
-  const std::uint64_t off_ns = after.at_ns - before.at_ns - (after.cpu_ns - before.cpu_ns);
   EXPECT_GT(preempted_ns, 20 * kTestMs);
   EXPECT_LT(blocked_ns, preempted_ns / 10);
-  EXPECT_NEAR(static_cast<double>(preempted_ns + blocked_ns), static_cast<double>(off_ns),
-              0.02 * static_cast<double>(off_ns) + kTestMs);
+  EXPECT_NEAR(static_cast<double>(preempted_ns), static_cast<double>(delay_ns),
+              0.02 * static_cast<double>(delay_ns) + kTestMs);
 }
 
 std::vector<ThreadSwitch> taken(SwitchWatch& watch, std::uint32_t tid) {
