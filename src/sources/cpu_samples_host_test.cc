@@ -1,6 +1,7 @@
 // A host that is sampled and must not notice: no interrupted call, errno kept, timers given back,
 // the signal left to whoever has it, children without timers, limits that hold.
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <semaphore.h>
@@ -396,6 +397,30 @@ TEST_F(CpuSamplesHost, AHandlerThatTakesTheSignalOverEndsTheSamplingAndIsNamed) 
   EXPECT_EQ(trace.metadata("cpu.profile.enabled"), "false");
   EXPECT_NE(trace.metadata("cpu.profile.notice").find("SIGPROF is handled by "), std::string::npos);
   ::sigaction(SIGPROF, &before, nullptr);
+}
+
+// What a plugin's constructor does, inside dlopen: the loader's lock is held meanwhile.
+void take_the_signal_and_wait_for_the_end() {
+  struct sigaction own{};
+  own.sa_handler = [](int) {};
+  ::sigaction(SIGPROF, &own, nullptr);
+  while (cpu_sample_status().is_sampling) burn_one(5);
+}
+
+TEST_F(CpuSamplesHost, AConstructorInDlopenMayAskForTheStatusWhenTheSignalIsLost) {
+  EXPECT_EQ(in_child([] {
+              ::alarm(60);
+              Sampled sampled;
+              sampled.wait_until_sampled();
+              const auto call =
+                  reinterpret_cast<std::uintptr_t>(&take_the_signal_and_wait_for_the_end);
+              ::setenv("DIAL9_TEST_CALL", std::to_string(call).c_str(), 1);
+              const bool is_loaded = ::dlopen(DIAL9_WAITING_PLUGIN, RTLD_NOW) != nullptr;
+              ::unsetenv("DIAL9_TEST_CALL");
+              const std::string message = cpu_sample_status().message;
+              return is_loaded && message.contains("sources_test (at 0x") ? 42 : 1;
+            }),
+            42);
 }
 
 TEST_F(CpuSamplesHost, SomebodyElsesSignalIsNoSample) {

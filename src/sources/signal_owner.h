@@ -14,7 +14,8 @@ using SignalHandler = void (*)(int, siginfo_t*, void*);
 std::string signal_name(int signal);
 
 // Empty if the signal is nobody's, or `ours` handles it; else whose it is, as "is handled by
-// /lib/libprofiler.so (its_handler)". Not in a signal handler.
+// /lib/libprofiler.so (at 0x1a40)", the address as in the file. Never waits for a constructor in
+// dlopen. Not in a signal handler.
 std::string signal_owner(int signal, SignalHandler ours);
 
 }  // namespace dial9::internal

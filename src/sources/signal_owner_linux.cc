@@ -1,28 +1,33 @@
 // See signal_owner.h.
 // SPDX-License-Identifier: Apache-2.0
-#include <dlfcn.h>
 #include <sys/time.h>
 
 #include <array>
 #include <charconv>
+#include <cstdint>
 
 #include "recorder/shared_signal.h"
+#include "sources/loaded_modules.h"
 #include "sources/signal_owner.h"
 
 namespace dial9::internal {
 namespace {
 
+std::string hex(std::uint64_t number) {
+  std::array<char, 16> digits{};
+  const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
+  return "0x" + std::string(digits.data(), static_cast<std::size_t>(end - digits.data()));
+}
+
+// Not by dladdr: that waits for the loader's lock, which a constructor in dlopen holds, and such a
+// one may be waiting for us.
 std::string describe(void* code) {
-  Dl_info info{};
-  if (::dladdr(code, &info) == 0 || info.dli_fname == nullptr) {
-    std::array<char, 20> digits{};
-    const auto address = reinterpret_cast<std::uintptr_t>(code);
-    const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), address, 16).ptr;
-    return "code at 0x" + std::string(digits.data(), static_cast<std::size_t>(end - digits.data()));
+  const auto address = reinterpret_cast<std::uintptr_t>(code);
+  for (const ModuleRecord& module : loaded_modules().modules) {
+    if (address < module.begin || address >= module.end) continue;
+    return module.path + " (at " + hex(address - module.bias) + ")";
   }
-  std::string text = info.dli_fname;
-  if (info.dli_sname != nullptr) text += std::string(" (") + info.dli_sname + ")";
-  return text;
+  return "code at " + hex(address);
 }
 
 }  // namespace
