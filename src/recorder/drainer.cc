@@ -62,13 +62,16 @@ void Drainer::drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_
     chunk.is_broken = !chunk.scanner->scan(frames);
   }
   chunk.last_ns = now_ns;
+  if (arena_.has_left_file()) return;  // zeros have taken the place of what was scanned
   if (chunk.is_broken) {
     arena_.count_loss(LossCause::kInternal, info.events, 0, info.first_ns, info.last_ns);
     __atomic_store_n(&control.collector.drained, committed, __ATOMIC_RELEASE);
     return;
   }
-  if (arena_.has_left_file()) return;  // zeros have taken the place of what was scanned
   const std::uint64_t settled_at = writer_.append(prefix, bytes, info, now_ns);
+  // Or the place of what was copied: the mark comes before the zeros (Arena::leave_file).
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  if (arena_.has_left_file()) return writer_.take_back();
   // In this order: the position makes the other one count, as soon as it is confirmed.
   __atomic_store_n(&control.collector.staged_to, committed, __ATOMIC_RELEASE);
   __atomic_store_n(&control.collector.staged_position, settled_at, __ATOMIC_RELEASE);

@@ -102,6 +102,8 @@ bool SegmentWriter::open_segment(std::uint64_t now_ns) {
   if (opened) opened = store_.append(first);
   if (!opened) {
     store_.abandon();
+    // Nothing is in it, whatever is confirmed until the next attempt: that is counted as lost.
+    journal_.end_segment(next_index_, journal_.confirmed());
     fail(opened.error(), now_ns);
     return false;
   }
@@ -177,10 +179,12 @@ std::uint64_t SegmentWriter::append(std::span<const std::uint8_t> prefix,
                                     std::span<const std::uint8_t> body, const StreamInfo& info,
                                     std::uint64_t now_ns) {
   const std::uint64_t bytes = prefix.size() + body.size();
+  last_append_ = {};
   const std::uint64_t limit = options_.segment_bytes - kSealReserveBytes;
   if (is_open_ && active_bytes_ + staged_.size() + bytes > limit) seal(now_ns);
   const bool has_segment = open_segment(now_ns);
   if (has_segment && staged_.size() + bytes > kStageBytes) flush(now_ns);
+  last_append_ = {staged_.size(), unstaged_, staged_info_, true};
   if (has_segment && is_open_) {
     stage(prefix);
     stage(body);
@@ -189,6 +193,14 @@ std::uint64_t SegmentWriter::append(std::span<const std::uint8_t> prefix,
   }
   add(staged_info_, info);
   return staged_end();
+}
+
+void SegmentWriter::take_back() {
+  if (!last_append_.is_there) return;
+  staged_.resize(last_append_.staged_bytes);
+  unstaged_ = last_append_.unstaged_bytes;
+  staged_info_ = last_append_.info;
+  last_append_ = {};
 }
 
 void SegmentWriter::flush(std::uint64_t now_ns) {
@@ -231,6 +243,8 @@ void SegmentWriter::report_losses(std::uint64_t now_ns) {
     fresh[i] = arena_.loss_total(static_cast<LossCause>(i)) - reported_[i];
     has_any |= fresh[i] != 0;
   }
+  // Zeros may have taken the counters' place, in the middle of this too: lose_buffers() comes next.
+  if (arena_.has_left_file() && !has_lost_buffers_) return;
   if (!has_any || !open_segment(now_ns)) return;
   add_loss_schema(out);
   for (std::size_t i = 0; i < kLossCauses; ++i) {
@@ -253,6 +267,7 @@ void SegmentWriter::report_losses(std::uint64_t now_ns) {
 }
 
 void SegmentWriter::lose_buffers(std::uint64_t first_ns, std::uint64_t now_ns) {
+  has_lost_buffers_ = true;
   for (std::size_t i = 0; i < kLossCauses; ++i) {
     const auto cause = static_cast<LossCause>(i);
     std::uint64_t ignored = 0;

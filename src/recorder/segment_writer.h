@@ -57,6 +57,8 @@ class SegmentWriter {
   // Returns the position in the journal at which the stream is settled.
   std::uint64_t append(std::span<const std::uint8_t> prefix, std::span<const std::uint8_t> body,
                        const StreamInfo& info, std::uint64_t now_ns);
+  // Right after an append(): what it staged isn't what it seemed to be, and comes to nothing.
+  void take_back();
   // Each segment gets the stream that this makes, if any, behind its prologue.
   void set_opening(std::function<std::vector<std::uint8_t>()> opening) {
     opening_ = std::move(opening);
@@ -104,11 +106,18 @@ class SegmentWriter {
   std::vector<std::uint8_t> staged_;
   std::uint64_t unstaged_ = 0;  // bytes that no segment could be opened for: lost at the next flush
   StreamInfo staged_info_;
+  struct {
+    std::size_t staged_bytes = 0;
+    std::uint64_t unstaged_bytes = 0;
+    StreamInfo info;
+    bool is_there = false;
+  } last_append_;           // as all was before it
   StreamInfo active_info_;  // of what the store took
   std::uint64_t active_bytes_ = 0;
   std::uint64_t opened_ns_ = 0;
   std::uint64_t next_index_ = 0;
   bool is_open_ = false;
+  bool has_lost_buffers_ = false;
   std::uint64_t retry_ns_ = 0;
   std::string failure_;
   bool is_trouble_told_ = false;      // and not its end yet
