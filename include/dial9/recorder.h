@@ -62,8 +62,9 @@ struct RecorderOptions {
   ClockChoice clock = ClockChoice::kAuto;
   // Record nothing until enable().
   bool starts_disabled = false;
-  // What dead processes (whose lock is free) left in the directory: recover it at the start, and
-  // remove it beyond the budget. False: leave it alone.
+  // What dead processes (whose lock is free) left in the directory: recover it, and remove it
+  // beyond the budget and beyond 1,000 runs, the oldest first; on the collector's thread. False:
+  // leave it alone.
   bool removes_dead_runs = true;
   std::string service_name;  // empty: the program's name
   // Into every segment's metadata, after the recorder's own keys.
@@ -114,7 +115,8 @@ struct RecorderStatus {
   std::uint64_t events_dropped = 0;
   std::vector<LossCount> dropped_by_cause;  // only causes that occurred
   std::uint64_t bytes_written = 0;
-  std::uint64_t bytes_on_disk = 0;  // in the budget: all runs of the directory, or the ring
+  std::uint64_t bytes_on_disk =
+      0;  // in the budget: all runs known of in the directory, or the ring
   std::uint64_t segments_sealed = 0;
   std::uint64_t segments_evicted = 0;
   double events_per_second = 0;  // over the last second or so
@@ -133,6 +135,7 @@ struct RecorderStatus {
   // Of earlier processes in this directory that were killed: made into segments by this one.
   std::uint64_t runs_recovered = 0;
   std::uint64_t events_recovered = 0;
+  std::uint64_t runs_removed = 0;     // dead ones: more than are kept (docs/spec/recorder.md)
   std::uint64_t source_failures = 0;  // callbacks that threw or took over a tenth of their period
   std::vector<SourceStatus> sources;
 };

@@ -1,4 +1,4 @@
-// The collector: one niced thread that drains thread buffers, samples sources, rotates segments and
+// The collector: one thread that drains thread buffers, samples sources, rotates segments and
 // keeps the clock calibrated. Strongest property: it never spins and never makes a host thread
 // wait; with nothing to do it wakes four times a second. Spec: docs/spec/recorder.md, "Collector".
 // SPDX-License-Identifier: Apache-2.0

@@ -14,7 +14,7 @@
 
 namespace dial9::internal {
 
-Result<std::vector<std::string>> names_in(const std::string& directory) {
+Result<std::vector<std::string>> names_in(const std::string& directory, std::size_t most) {
   // Not by opendir: its descriptor would be the C library's to close.
   const GuardedFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return os_error(errno, "look into", directory);
@@ -23,7 +23,7 @@ Result<std::vector<std::string>> names_in(const std::string& directory) {
   for (;;) {
     const ssize_t bytes = ::getdents64(fd.get(), entries, sizeof entries);
     if (bytes < 0) return os_error(errno, "look into", directory);
-    if (bytes == 0) return names;
+    if (bytes == 0 || names.size() >= most) return names;
     for (ssize_t at = 0; at < bytes;) {
       std::uint16_t length = 0;
       std::memcpy(&length, entries + at + offsetof(dirent64, d_reclen), sizeof length);

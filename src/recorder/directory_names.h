@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@
 
 namespace dial9::internal {
 
-// Names without "." and "..", in no order. Errors: of the system.
-Result<std::vector<std::string>> names_in(const std::string& directory);
+// Names without "." and "..", in no order; at most about `most` of them. Errors: of the system.
+Result<std::vector<std::string>> names_in(const std::string& directory,
+                                          std::size_t most = ~std::size_t{0});
 
 }  // namespace dial9::internal

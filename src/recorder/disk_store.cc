@@ -14,32 +14,53 @@
 #include "recorder/directory_names.h"
 
 namespace dial9::internal {
+namespace {
+
+// Of the budget: what may be written before all dead runs are known, and what is kept free for it.
+constexpr std::uint64_t kCreditParts = 32'768;
+constexpr std::uint64_t kCreditReserveParts = 32;
+
+}  // namespace
 
 DiskStore::DiskStore(RunDirectory& run, const DiskStoreOptions& options)
-    : run_(run), options_(options) {
-  look_for_dead_runs();
+    : run_(run), options_(options), held_bytes_(options.fixed_bytes) {
+  if (options_.removes_dead_runs) dead_.emplace(run_.root(), run_.boot_id(), options_.message);
 }
 
-void DiskStore::look_for_dead_runs() {
-  if (options_.removes_dead_runs) {
-    const std::vector<LeftFile> left = find_dead_runs(run_.root(), run_.boot_id());
-    left_.assign(left.begin(), left.end());
+bool DiskStore::look_for_dead_runs() {
+  if (!dead_ || dead_->is_known()) return false;
+  const bool has_more = dead_->step();
+  if (!has_more) keep_within_budget();
+  return has_more;
+}
+
+// Runs that end before they know of the others wrote on credit. As many of them as are kept take
+// less than the part that is left out here.
+std::uint64_t DiskStore::budget_bytes() const {
+  static_assert(kMostDeadRuns < kCreditParts / kCreditReserveParts);
+  return options_.budget_bytes - (dead_ ? options_.budget_bytes / kCreditReserveParts : 0);
+}
+
+bool DiskStore::has_credit(std::uint64_t more_bytes) const {
+  return active_bytes_ + more_bytes <= options_.budget_bytes / kCreditParts;
+}
+
+bool DiskStore::evict_of_dead_runs(const std::string& spared_run) {
+  if (!dead_ || !dead_->remove_oldest(spared_run)) return false;
+  ++evicted_;
+  return true;
+}
+
+void DiskStore::keep_within_budget() {
+  const std::uint64_t active = std::max(active_bytes_, reserved_bytes_);
+  while (kept_bytes() + active > budget_bytes() && evict_oldest()) {
   }
-  rescan();
 }
 
 bool DiskStore::make_room(std::uint64_t bytes, const std::string& spared_run) {
   const std::uint64_t active = std::max(active_bytes_, reserved_bytes_);
-  const auto has_room = [&] { return held_bytes_ + active + bytes <= options_.budget_bytes; };
-  for (auto at = left_.begin(); !has_room() && at != left_.end();) {
-    if (at->path.starts_with(spared_run + "/")) {
-      ++at;
-      continue;
-    }
-    held_bytes_ -= at->bytes;
-    remove_left_file(*at);
-    at = left_.erase(at);
-    ++evicted_;
+  const auto has_room = [&] { return kept_bytes() + active + bytes <= budget_bytes(); };
+  while (!has_room() && evict_of_dead_runs(spared_run)) {
   }
   return has_room();
 }
@@ -61,21 +82,16 @@ void DiskStore::rescan() {
     held_bytes_ += bytes;
     sealed_.insert_or_assign(index, Sealed{path, bytes});
   }
-  for (const LeftFile& file : left_) held_bytes_ += file.bytes;
 }
 
 bool DiskStore::evict_oldest() {
-  if (!left_.empty()) {
-    held_bytes_ -= left_.front().bytes;
-    remove_left_file(left_.front());
-    left_.pop_front();
-  } else if (!sealed_.empty()) {
-    held_bytes_ -= sealed_.begin()->second.bytes;
-    ::unlink(sealed_.begin()->second.path.c_str());
-    sealed_.erase(sealed_.begin());
-  } else {
-    return false;
+  while (look_for_dead_runs()) {  // which is the oldest?
   }
+  if (evict_of_dead_runs({})) return true;
+  if (sealed_.empty()) return false;
+  held_bytes_ -= sealed_.begin()->second.bytes;
+  ::unlink(sealed_.begin()->second.path.c_str());
+  sealed_.erase(sealed_.begin());
   ++evicted_;
   return true;
 }
@@ -87,14 +103,18 @@ std::string DiskStore::active_path() const {
 Result<void> DiskStore::open(std::uint64_t index, std::uint64_t reserve_bytes) {
   if (auto there = run_.recreate(); !there) return there;
   rescan();
-  while (held_bytes_ + reserve_bytes > options_.budget_bytes && evict_oldest()) {
-  }
   reserved_bytes_ = reserve_bytes;
   active_index_ = index;
   active_bytes_ = 0;
+  // The first one is made at once, whatever lies in the directory: what it may take is bounded.
+  while (has_opened_ && look_for_dead_runs()) {
+  }
+  if (!dead_ || dead_->is_known()) keep_within_budget();
+  has_opened_ = true;
   const std::string path = active_path();
   active_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!active_) return os_error(errno, "create the segment", path);
+  active_.move_up();
   return {};
 }
 
@@ -129,6 +149,10 @@ Result<void> DiskStore::write_all(std::span<const std::uint8_t> bytes) {
 
 Result<void> DiskStore::append(std::span<const std::uint8_t> bytes) {
   (void)run_.keep_lock();
+  if (dead_ && !dead_->is_known() && !has_credit(bytes.size())) {
+    while (look_for_dead_runs()) {
+    }
+  }
   auto written = write_all(bytes);
   // A full disk: the oldest goes for the newest, as in the budget; nobody else's file is touched.
   while (!written && written.error().code == ErrorCode::kNoSpace && evict_oldest()) {

@@ -125,6 +125,8 @@ TEST(DiskStore, EvictsDeadRunsFirstThenItsOwnOldest) {
   make_dead_run(dir.path(), "newa-999999999", 1, 400, 1);
   auto run = RunDirectory::create(dir.path(), "abcd-1");
   DiskStore store(*run, {2000, 100, true});
+  while (store.look_for_dead_runs()) {
+  }
   EXPECT_EQ(store.bytes_held(), 900U);
   ASSERT_TRUE(store.open(0, 500));  // 1,400 fit
   EXPECT_EQ(store.evicted(), 0U);
@@ -140,6 +142,40 @@ TEST(DiskStore, EvictsDeadRunsFirstThenItsOwnOldest) {
   EXPECT_EQ(list_files(run->path()),
             (std::vector<std::string>{".lock", "trace.1.bin", "trace.2.bin.active"}));
   EXPECT_LE(store.bytes_held() + 900, 2000U);
+}
+
+TEST(DiskStore, BeginsItsFirstSegmentBeforeItKnowsTheDeadAndTakesLittleUntilThen) {
+  const TempDir dir;
+  make_dead_run(dir.path(), "dead-999999999", 1, 400, 9);
+  auto run = RunDirectory::create(dir.path(), "abcd-1");
+  DiskStore store(*run, {1 << 30, 0, true});
+  ASSERT_TRUE(store.open(0, 1 << 20));
+  ASSERT_TRUE(store.append(block(32 << 10)));
+  EXPECT_FALSE(store.dead_runs()->is_known());
+  EXPECT_EQ(store.bytes_held(), 32U << 10);
+  ASSERT_TRUE(store.append(block(1)));
+  EXPECT_TRUE(store.dead_runs()->is_known()) << "a 32,768th of the budget is used up";
+  EXPECT_EQ(store.bytes_held(), 401U + (32U << 10));
+  DiskStore next(*run, {1 << 30, 0, true});
+  ASSERT_TRUE(next.open(1, 1 << 20));
+  ASSERT_TRUE(next.append(block(10)));
+  ASSERT_TRUE(next.seal());
+  ASSERT_TRUE(next.open(2, 1 << 20));
+  EXPECT_TRUE(next.dead_runs()->is_known()) << "a second segment waits for it";
+}
+
+TEST(DiskStore, KeepsTheBudgetThoughOtherRunsWereOnlyFoundLater) {
+  const TempDir dir;
+  make_dead_run(dir.path(), "olda-999999998", 1, 800, 9);
+  make_dead_run(dir.path(), "newa-999999999", 1, 800, 1);
+  auto run = RunDirectory::create(dir.path(), "abcd-1");
+  DiskStore store(*run, {2000, 0, true});
+  ASSERT_TRUE(store.open(0, 1000));
+  EXPECT_TRUE(fs::exists(dir.path() + "/olda-999999998")) << "nobody has looked yet";
+  ASSERT_TRUE(store.append(block(100)));
+  EXPECT_FALSE(fs::exists(dir.path() + "/olda-999999998"));
+  EXPECT_TRUE(fs::exists(dir.path() + "/newa-999999999"));
+  EXPECT_EQ(store.bytes_held(), 900U);
 }
 
 TEST(DiskStore, NeitherCountsNorRemovesDeadRunsIfToldSo) {

@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "base/descriptor_numbers.h"
+
 namespace dial9::internal {
 
 GuardedFd& GuardedFd::operator=(GuardedFd&& other) noexcept {
@@ -15,6 +17,7 @@ GuardedFd& GuardedFd::operator=(GuardedFd&& other) noexcept {
   fd_ = std::exchange(other.fd_, -1);
   slot_ = std::exchange(other.slot_, -1);
   file_ = std::exchange(other.file_, {});
+  is_high_ = other.is_high_;
   return *this;
 }
 
@@ -41,7 +44,14 @@ bool GuardedFd::regain(const std::string& path, int flags) noexcept {
     return false;
   }
   reset(fd);
+  if (is_high_) move_up();
   return true;
+}
+
+void GuardedFd::move_up() noexcept {
+  is_high_ = true;
+  const int high = duplicate_high(get());
+  if (high >= 0) reset(high);
 }
 
 }  // namespace dial9::internal

@@ -22,7 +22,8 @@ class GuardedFd {
   GuardedFd(GuardedFd&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
         slot_(std::exchange(other.slot_, -1)),
-        file_(std::exchange(other.file_, {})) {}
+        file_(std::exchange(other.file_, {})),
+        is_high_(other.is_high_) {}
   GuardedFd& operator=(GuardedFd&& other) noexcept;
   GuardedFd(const GuardedFd&) = delete;
   GuardedFd& operator=(const GuardedFd&) = delete;
@@ -40,10 +41,14 @@ class GuardedFd {
   // isn't there any more, or is another one.
   bool regain(const std::string& path, int flags) noexcept;
 
+  // Out of the host's way (duplicate_high), now and after regain(). What is kept for long.
+  void move_up() noexcept;
+
  private:
   int fd_ = -1;
   int slot_ = -1;
   FileIdentity file_;
+  bool is_high_ = false;
 };
 
 }  // namespace dial9::internal

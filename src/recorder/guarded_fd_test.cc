@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <new>
 
 #include "base/unique_fd.h"
 #include "dial9/event.h"
@@ -155,16 +155,14 @@ TEST(DiskStore, ThatGoesLateLeavesAnothersSegmentToBeClosedInAForksChild) {
 
 TEST(Recorder, ThatCouldntStartLeavesNothingForAForksChildToClose) {
   const TempDir dir;
-  struct rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  struct rlimit limit = before;
-  limit.rlim_cur = 4096;  // no room for thread buffers, be they a file or memory
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   RecorderOptions options = RecorderOptions::disk(dir.path() + "/traces");
-  options.uses_anonymous_memory = false;
   options.on_message = [](const std::string&) {};
-  auto [recorder, status] = Recorder::start(options);
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  CoreSeams seams;
+  seams.has_thread = false;
+  // In the middle of the start: lock and thread buffers are there.
+  seams.clock.now_ns = []() -> std::uint64_t { throw std::bad_alloc(); };
+  Status status;
+  EXPECT_EQ(RecorderCore::start(options, seams, &status), nullptr);
   ASSERT_FALSE(status.ok());
   EXPECT_TRUE(descriptors_under(dir.path()).empty());
   EXPECT_TRUE(list_files(dir.path() + "/traces").empty());

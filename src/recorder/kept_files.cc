@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/descriptor_numbers.h"
 #include "base/unique_fd.h"
 #include "recorder/fork_fds.h"
 
@@ -68,6 +69,7 @@ std::string_view KeptFile::read(char* buffer, std::size_t room) noexcept {
     if (!slot.plus_one.compare_exchange_strong(expected, kBeingFilled, std::memory_order_acquire)) {
       continue;
     }
+    if (const int high = duplicate_high(fd.get()); high >= 0) fd.reset(high);
     slot.file = identity_of(fd.get());
     // Release: a fork's child that sees the descriptor sees its file.
     slot.plus_one.store(fd.release() + 1, std::memory_order_release);

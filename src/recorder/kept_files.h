@@ -1,7 +1,7 @@
 // Kernel files that a source reads again and again: kept open, since a read is then five times
 // cheaper. Strongest property: at most kMostKeptFiles descriptors, and a 32nd of RLIMIT_NOFILE, all
-// CLOEXEC; they are closed while nothing is recorded and in the child of a fork, and opened again
-// when they are next read.
+// CLOEXEC and with high numbers; they are closed while nothing is recorded and in the child of a
+// fork, and opened again when they are next read.
 // Spec: docs/spec/recorder.md, "Politeness".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -31,7 +31,7 @@ class KeptFiles : public ::testing::Test {
   // The descriptor that leads to the file; -1: none.
   static int number_of(const std::string& path) {
     const FileIdentity file = identity_of(UniqueFd(::open(path.c_str(), O_PATH)).get());
-    for (int fd = 3; fd < 256; ++fd) {
+    for (int fd = 3; fd < 4096; ++fd) {
       if (leads_to(fd, file)) return fd;
     }
     return -1;
@@ -126,14 +126,21 @@ TEST_F(KeptFiles, AProgramThatIsExecutedHasNoneOfThem) {
   write("a", "one");
   KeptFile file(path("a"));
   EXPECT_EQ(text(file), "one");
-  for (int fd = 3; fd < 256; ++fd) {
-    char link[64];
-    char target[256] = {};
-    std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (::readlink(link, target, sizeof target - 1) > 0 && path("a") == target) {
-      EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
-    }
-  }
+  const int fd = number_of(path("a"));
+  ASSERT_GE(fd, 0);
+  EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST_F(KeptFiles, TheLowestFreeNumberStaysTheHosts) {
+  write("a", "one");
+  const UniqueFd lowest(::open(path("a").c_str(), O_RDONLY | O_CLOEXEC));
+  const int number = lowest.get();
+  write("b", "two");
+  KeptFile file(path("b"));
+  EXPECT_EQ(text(file), "two");
+  EXPECT_GT(number_of(path("b")), number + 16);
+  const UniqueFd next(::open(path("a").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(next.get(), number + 1);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/descriptor_numbers.h"
 #include "base/os_error.h"
 #include "base/signal_shield.h"
 #include "base/stderr_line.h"
@@ -40,6 +41,9 @@ constexpr std::uint64_t kMinSegmentBytes = 64 << 10;
 constexpr std::uint64_t kMaxDefaultSegmentBytes = std::uint64_t{100} << 20;
 constexpr std::uint64_t kMinArenaBytes = std::uint64_t{kMinChunks} * kChunkBytes;
 constexpr int kCollectorNice = 10;
+// So long after its start the collector runs at its host's priority: a short program that is about
+// to end on a busy machine would wait for it otherwise.
+constexpr std::uint64_t kYoungNs = 1'000'000'000;
 // Between two pieces of a recovery.
 constexpr std::uint64_t kRecoveryPauseNs = 2'000'000;
 // How often the buffers' file is looked for.
@@ -200,6 +204,13 @@ Status RecorderCore::make_arena() {
     arena.path.clear();
     made = Arena::create(arena);
   }
+  if (!made && !arena.is_anonymous) {
+    // No memory file either: a limit on file sizes, or a filter of system calls.
+    const std::string why = made.error().message;
+    arena.is_anonymous = true;
+    made = Arena::create(arena);
+    if (made) degrade("thread buffers can't be read from outside (dial9 snapshot): " + why);
+  }
   if (!made) return Status::failure(made.error().message);
   arena_ = std::move(*made);
   if (!arena.path.empty() && ::stat(arena.path.c_str(), &buffer_file_) != 0) buffer_file_ = {};
@@ -209,7 +220,7 @@ Status RecorderCore::make_arena() {
 void RecorderCore::degrade(const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
-    degraded_ = why;
+    degraded_ += (degraded_.empty() ? "" : "; ") + why;
     ++metadata_version_;
   }
   message(why);
@@ -240,7 +251,7 @@ void RecorderCore::check_buffer_file() {
     if (is_ours) ::unlink(path.c_str());
     return end_by_cut_buffers(why);
   }
-  const std::uint64_t now_ns = seams_.clock.now_ns ? seams_.clock.now_ns() : kernel_now_ns();
+  const std::uint64_t now_ns = collector_now_ns();
   if (is_ours || now_ns < next_file_check_ns_) return;
   next_file_check_ns_ = now_ns + kFileCheckNs;
   // A directory that can't be searched just now says nothing about the file.
@@ -296,15 +307,18 @@ Status RecorderCore::prepare() {
   }
   if (Status made = make_arena(); !made) return made;
   make_clock();
+  const std::string shortage = descriptor_shortage();
+  if (!shortage.empty()) {
+    degrade("dead runs aren't looked at, and sources that open files are off: " + shortage);
+  }
   if (run_) {
     const bool has_file = buffer_file_.st_ino != 0;
+    const bool sees_dead_runs = options_.removes_dead_runs && shortage.empty();
+    const auto tell = [this](const std::string& text) { message(text); };
     auto store = std::make_unique<DiskStore>(
         *run_, DiskStoreOptions{options_.budget_bytes, has_file ? arena_->header().total_bytes : 0,
-                                options_.removes_dead_runs});
-    if (options_.removes_dead_runs) {
-      siblings_ = std::make_unique<SiblingRecovery>(
-          *run_, *store, [this](const std::string& text) { message(text); });
-    }
+                                sees_dead_runs, tell});
+    if (sees_dead_runs) siblings_ = std::make_unique<SiblingRecovery>(*store, tell);
     store_ = std::move(store);
   } else {
     store_ = std::make_unique<MemoryStore>(options_.budget_bytes);
@@ -351,14 +365,25 @@ Status RecorderCore::start_thread() {
   return status;
 }
 
+std::uint64_t RecorderCore::collector_now_ns() const {
+  return seams_.clock.now_ns ? seams_.clock.now_ns() : kernel_now_ns();
+}
+
+// On Linux this is the priority of the calling thread alone; refused, it runs at the host's.
+void RecorderCore::be_nice() {
+  if (is_nice_) return;
+  is_nice_ = true;
+  const auto self = static_cast<id_t>(::syscall(SYS_gettid));
+  (void)::setpriority(PRIO_PROCESS, self, ::getpriority(PRIO_PROCESS, self) + kCollectorNice);
+}
+
 void RecorderCore::run() {
   ::pthread_setname_np(::pthread_self(), "dial9-collect");
   exempt_this_thread();
-  // On Linux this is the priority of the calling thread alone; refused, it runs at the host's.
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), kCollectorNice);
+  const std::uint64_t began_ns = collector_now_ns();
   Heartbeat heartbeat = make_heartbeat();
   std::unique_lock lock(mutex_);
-  while (!is_stopping_) {
+  while (!may_finish_) {
     const std::uint64_t asked = rotations_asked_;
     const bool rotates = asked != rotations_done_;
     lock.unlock();
@@ -367,6 +392,8 @@ void RecorderCore::run() {
     try {
       if (rotates) is_sealed = collector_->seal_all();
       sleep_ns = step();
+      const bool recovers = siblings_ != nullptr && siblings_->is_recovering();
+      if (recovers || collector_now_ns() - began_ns >= kYoungNs) be_nice();
     } catch (const std::exception& e) {
       // Out of memory, or a user's message callback that throws: this pass is over, the next comes.
       is_sealed = false;
@@ -381,7 +408,7 @@ void RecorderCore::run() {
     const LateWakeSink sink = late_wake_sink();
     if (sink != nullptr) heartbeat.sleeps(sleep_ns);
     wake_.wait_for(lock, std::chrono::nanoseconds(sleep_ns),
-                   [&] { return is_stopping_ || rotations_asked_ != rotations_done_; });
+                   [&] { return may_finish_ || rotations_asked_ != rotations_done_; });
     if (sink == nullptr) continue;
     if (const auto late = heartbeat.wakes()) {
       lock.unlock();
@@ -409,7 +436,6 @@ std::uint64_t RecorderCore::step() {
 
 // The last drain and seal; epoch is closed.
 void RecorderCore::finish() {
-  std::this_thread::sleep_for(kQuiesce);
   bool is_complete = false;
   try {
     check_buffer_file();
@@ -417,6 +443,11 @@ void RecorderCore::finish() {
     is_complete = collector_->seal_all();
   } catch (const std::exception&) {
     is_complete = false;
+  }
+  try {
+    if (siblings_ != nullptr) siblings_->leave();
+  } catch (const std::exception&) {
+    // Out of memory: whoever comes next makes room.
   }
   publish_shedding(kKeepAll, false);
   const std::lock_guard lock(mutex_);
@@ -522,6 +553,11 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
   close_epoch();
   is_enabled_ = false;
   is_stopping_ = true;
+  // On this thread: the collector, which is niced, may wait long for its turn after a sleep.
+  lock.unlock();
+  std::this_thread::sleep_for(kQuiesce);
+  lock.lock();
+  may_finish_ = true;
   wake_.notify_all();
   if (!seams_.has_thread) {
     lock.unlock();
@@ -557,7 +593,6 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
     }
     if (thread_.joinable()) thread_.join();
     if (run_) {
-      if (siblings_ != nullptr) siblings_->leave();
       store_.reset();
       // Of what couldn't be written, and of its count, the buffers are the only record.
       remove_run(!is_complete);
@@ -613,8 +648,7 @@ RecorderStatus RecorderCore::status() const {
   status.bytes_per_second = counts.bytes_per_second;
   put_bill(counts.bill, status);
   if (counts.last_event_ns != 0) {
-    const std::uint64_t now = seams_.clock.now_ns ? seams_.clock.now_ns() : kernel_now_ns();
-    status.last_event_age_ns = now - counts.last_event_ns;
+    status.last_event_age_ns = collector_now_ns() - counts.last_event_ns;
   }
   for (std::size_t i = 0; i < kLossCauses; ++i) {
     const auto cause = static_cast<LossCause>(i);
@@ -630,6 +664,7 @@ RecorderStatus RecorderCore::status() const {
   if (siblings_ != nullptr) {
     status.runs_recovered = siblings_->runs();
     status.events_recovered = siblings_->events();
+    status.runs_removed = siblings_->removed();
   }
   return status;
 }

@@ -62,6 +62,8 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   void make_clock();
   Status start_thread();
   void run();
+  void be_nice();
+  std::uint64_t collector_now_ns() const;
   void finish();
   void remove_run(bool keeps_buffers);
   Metadata metadata() const;
@@ -89,13 +91,15 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   std::unique_ptr<SegmentStore> store_;
   std::unique_ptr<SegmentWriter> writer_;
   std::unique_ptr<Collector> collector_;
-  std::unique_ptr<SiblingRecovery> siblings_;  // null: there is nothing of dead runs to recover
+  std::unique_ptr<SiblingRecovery> siblings_;  // null: dead runs aren't looked at
+  bool is_nice_ = false;
   std::thread thread_;
 
   mutable std::mutex mutex_;      // guards all below
   std::condition_variable wake_;  // collector: something was asked for
   std::condition_variable done_;  // callers: it was done
   bool is_stopping_ = false;
+  bool may_finish_ = false;  // and threads have had time to end the record call that they are in
   bool is_finished_ = false;
   bool is_enabled_ = false;
   bool is_complete_ = false;  // the last seal took everything

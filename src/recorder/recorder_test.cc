@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -253,6 +255,36 @@ TEST(Recorder, StopsByItsDeadlineThoughTheCollectorIsStuck) {
   record(Seen{5});
   ASSERT_TRUE(next.rotate(kLong));
   EXPECT_EQ(Trace::of(next.sealed_segments()).count("Seen"), 1U);
+}
+
+// Of the newest: one that a recorder before left behind may still be on its way out.
+int priority_of_the_collector() {
+  int newest = 0;
+  for (const std::string& tid : list_files("/proc/self/task")) {
+    std::ifstream comm("/proc/self/task/" + tid + "/comm");
+    std::string name;
+    if (std::getline(comm, name) && name == "dial9-collect") {
+      newest = std::max(newest, std::stoi(tid));
+    }
+  }
+  return ::getpriority(PRIO_PROCESS, static_cast<id_t>(newest));
+}
+
+TEST(Recorder, RunsItsCollectorAtTheHostsPriorityWhileItIsYoung) {
+  std::atomic<std::uint64_t> now{kernel_now_ns()};
+  CoreSeams seams;
+  seams.clock.now_ns = [&now] { return now.load(); };
+  seams.has_sources = false;
+  Status status;
+  const auto core = RecorderCore::start(RecorderOptions::memory(4 << 20), seams, &status);
+  ASSERT_TRUE(status.ok()) << status.message();
+  const int own = ::getpriority(PRIO_PROCESS, 0);
+  ASSERT_TRUE(core->rotate(kLong));
+  EXPECT_EQ(priority_of_the_collector(), own);
+  now += 2 * kTestSecond;
+  ASSERT_TRUE(core->rotate(kLong));
+  EXPECT_EQ(priority_of_the_collector(), std::min(own + 10, 19));
+  EXPECT_TRUE(core->stop(kLong).is_complete);
 }
 
 TEST(Recorder, ShowsItsStateInTheStatus) {

@@ -2,6 +2,7 @@
 // said, and the last record of it stays.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -149,6 +150,85 @@ TEST(RecorderTrouble, KeepsTheOnlyRecordOfALossThatNoSegmentCouldTell) {
   const Trace trace = Trace::of_directory(run);
   EXPECT_EQ(trace.count("Kept") + trace.lost("write_failed"), 8U);
   EXPECT_EQ(trace.lost("write_failed"), 7U);
+}
+
+TEST(RecorderTrouble, ASegmentThatCouldNotBeMadeIsNoneThatIsMissing) {
+  const TempDir dir;
+  const TempDir other;
+  const std::string dead = other.path() + "/dead-999999999";
+  {
+    SteppedRecorder recorder(on_disk(dir), false);
+    const std::string run = recorder->status().directory;
+    fs::create_directories(run + "/trace.0.bin.active");
+    for (std::uint64_t i = 0; i < 7; ++i) record(Kept{i});
+    pass(recorder);
+    fs::remove(run + "/trace.0.bin.active");
+    fs::copy(run, dead);  // as if the process died now
+  }
+  const RunReport report = recover_run(dead, {});
+  EXPECT_FALSE(report.has_unknown_loss) << describe(report);
+  EXPECT_TRUE(report.problems.empty()) << describe(report);
+  EXPECT_EQ(Trace::of_directory(dead).lost("write_failed"), 7U);
+}
+
+// The kernel's limit on file sizes: below it neither a file nor a memory file has room.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit small{bytes, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  }
+  ~FileLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(RecorderTrouble, RecordsInAnonymousMemoryWhereNoFileMayHoldItsBuffers) {
+  const TempDir dir;
+  const FileLimit limit(64 << 10);
+  SteppedRecorder recorder(on_disk(dir), false);
+  EXPECT_TRUE(recorder->status().is_recording);
+  const std::string reason = recorder->status().reason;
+  EXPECT_NE(reason.find("don't survive a kill"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("can't be read from outside"), std::string::npos) << reason;
+  EXPECT_EQ(recorder.messages().size(), 2U);
+  const std::string run = recorder->status().directory;
+  EXPECT_FALSE(fs::exists(run + "/" + kArenaName));
+  for (std::uint64_t i = 0; i < 7; ++i) record(Kept{i});
+  ASSERT_TRUE(recorder->rotate(std::chrono::seconds(1)));
+  const Trace trace = Trace::of_directory(run);
+  EXPECT_EQ(trace.count("Kept"), 7U);
+  EXPECT_EQ(trace.metadata("dial9.degraded"), reason);
+}
+
+TEST(RecorderTrouble, KeepsItsMemoryRingWhereNoMemoryFileMayBe) {
+  const FileLimit limit(4 << 10);
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
+  EXPECT_NE(recorder->status().reason.find("can't be read from outside"), std::string::npos);
+  record(Kept{1});
+  EXPECT_EQ(recorder.read().count("Kept"), 1U);
+}
+
+TEST(RecorderTrouble, LeavesDeadRunsAndDescriptorsAloneWhereTheseAreFew) {
+  const TempDir dir;
+  make_dead_run(dir.path() + "/dead-999999999");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{63, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  SteppedRecorder recorder(on_disk(dir), false);
+  for (int i = 0; i < 20; ++i) recorder.step();
+  const RecorderStatus status = recorder->status();
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(status.is_recording);
+  EXPECT_NE(status.reason.find("only 63 descriptors"), std::string::npos) << status.reason;
+  EXPECT_EQ(status.runs_recovered, 0U);
+  ASSERT_EQ(recorder.messages().size(), 1U);
+  EXPECT_TRUE(fs::exists(dir.path() + "/dead-999999999/" + kArenaName));
 }
 
 TEST(RecorderTrouble, LeavesNoGapInTheNumbersOfSegmentsWhoseLossIsCounted) {

@@ -62,8 +62,6 @@ struct RunReport {
 // The runs that `directory` stands for: itself, if it is one, else the run directories in it, by
 // name. Errors: kNotFound, kPermission.
 Result<std::vector<std::string>> find_runs(const std::string& directory);
-// True if the directory holds what a run leaves only by being killed. Opens nothing.
-bool has_leftovers(const std::string& run);
 
 // Recovers one run. Not thread-safe. Holds the run's lock from the first step() to the last.
 // Memory: 1 MiB, whatever the run's size.

@@ -79,21 +79,6 @@ void OutputFile::discard() {
   if (!path_.empty()) ::unlink(path_.c_str());
 }
 
-namespace {
-
-// What a kill leaves.
-bool holds_leftovers(const std::string& path) {
-  for (const std::string& name : names_in(path).value_or(std::vector<std::string>())) {
-    std::uint64_t index = 0;
-    bool is_active = false;
-    if (name == kArenaName) return true;
-    if (parse_segment_name(name, &index, &is_active) && is_active) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 Result<std::vector<std::string>> find_runs(const std::string& directory) {
   std::vector<std::string> runs;
   auto names = names_in(directory);
@@ -109,8 +94,6 @@ Result<std::vector<std::string>> find_runs(const std::string& directory) {
   std::sort(runs.begin(), runs.end());
   return runs;
 }
-
-bool has_leftovers(const std::string& run) { return holds_leftovers(run); }
 
 std::string describe(const RunReport& report) {
   const auto file = [](const std::string& path) { return fs::path(path).filename().string(); };

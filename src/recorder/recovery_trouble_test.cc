@@ -132,7 +132,7 @@ TEST_F(RecoveryTrouble, MakesNothingBeyondTheBudgetOfTheRecorderThatRecovers) {
   const std::uint64_t used = bytes_under(run_);
   DiskStore store(own, {used + (64 << 10), 0, true});  // less than the new segment may take
   std::vector<std::string> messages;
-  SiblingRecovery siblings(own, store, [&](const std::string& m) { messages.push_back(m); });
+  SiblingRecovery siblings(store, [&](const std::string& m) { messages.push_back(m); });
   while (siblings.step()) {
   }
   EXPECT_EQ(siblings.runs(), 0U);
@@ -141,11 +141,25 @@ TEST_F(RecoveryTrouble, MakesNothingBeyondTheBudgetOfTheRecorderThatRecovers) {
   EXPECT_LE(bytes_under(run_), used);
   EXPECT_TRUE(has(kArenaName));
   DiskStore larger(own, {used + (8 << 20), 0, true});
-  SiblingRecovery next(own, larger, [](const std::string&) {});
+  SiblingRecovery next(larger, [](const std::string&) {});
   while (next.step()) {
   }
   EXPECT_EQ(next.events(), 200U);
   expect_all_once();
+}
+
+TEST_F(RecoveryTrouble, OfARunThatIsGoneMeanwhileIsNoneToTellOf) {
+  auto own = std::move(*RunDirectory::create(dir_.path(), "live-1"));
+  DiskStore store(own, {std::uint64_t{64} << 20, 0, true});
+  std::vector<std::string> messages;
+  SiblingRecovery siblings(store, [&](const std::string& m) { messages.push_back(m); });
+  while (!store.dead_runs()->is_known()) ASSERT_TRUE(siblings.step());
+  EXPECT_GT(store.bytes_held(), 0U);
+  fs::remove_all(run_);  // somebody recovered it, and threw it away
+  while (siblings.step()) {
+  }
+  EXPECT_TRUE(messages.empty()) << messages[0];
+  EXPECT_EQ(store.bytes_held(), 0U);
 }
 
 }  // namespace

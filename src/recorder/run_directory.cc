@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/descriptor_numbers.h"
 #include "base/os_error.h"
 #include "base/unique_fd.h"
 #include "format/wire.h"
@@ -54,6 +55,13 @@ bool is_recorder_file(const std::string& name) {
   bool is_active = false;
   return name == kArenaName || name == kDamagedArenaName ||
          parse_segment_name(name, &index, &is_active);
+}
+
+// What a kill leaves.
+bool is_leftover(const std::string& name) {
+  std::uint64_t index = 0;
+  bool is_active = false;
+  return name == kArenaName || (parse_segment_name(name, &index, &is_active) && is_active);
 }
 
 // The lock's text is the id of its process, and so is the end of the directory's name.
@@ -176,10 +184,19 @@ Result<void> RunDirectory::make_and_lock() {
     errno = 0;
   }
   lock_ = std::move(fd);
+  is_out_of_the_way_ = false;
+  // At once where that takes no time; else it is the collector's to wait.
+  if (has_one_thread()) move_lock_up();
   return {};
 }
 
+void RunDirectory::move_lock_up() {
+  lock_.move_up();
+  is_out_of_the_way_ = true;
+}
+
 bool RunDirectory::keep_lock() {
+  if (!is_out_of_the_way_) move_lock_up();
   if (!lock_.regain(path_ + "/" + kLockName, O_RDWR)) return false;
   // Held already, this is one cheap call; else whoever took the run for dead meanwhile may have it.
   return ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0;
@@ -229,30 +246,30 @@ Result<GuardedFd> lock_dead_run(const std::string& path) {
   return fd;
 }
 
-std::vector<LeftFile> find_dead_runs(const std::string& root, const std::string& own_boot_id) {
-  std::vector<LeftFile> files;
-  const std::vector<std::string> none;
-  for (const std::string& boot_id : names_in(root).value_or(none)) {
-    const std::string run = root + "/" + boot_id;
-    if (boot_id == own_boot_id || !is_boot_id(boot_id) || !is_run(run) ||
-        !is_dead_run(run, boot_id)) {
-      continue;
-    }
-    for (const std::string& name : names_in(run).value_or(none)) {
-      struct stat st{};
-      const std::string path = run + "/" + name;
-      if (!is_recorder_file(name) || !is_our_file(path) || ::lstat(path.c_str(), &st) != 0) {
-        continue;
-      }
-      files.push_back({path, static_cast<std::uint64_t>(st.st_size),
-                       st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec});
-    }
-    if (has_own_lock(run)) remove_run_if_empty(run);
+std::optional<DeadRun> look_at_dead_run(const std::string& path) {
+  const std::string boot_id = fs::path(path).filename().string();
+  if (!is_boot_id(boot_id) || !is_run(path) || !is_dead_run(path, boot_id)) return std::nullopt;
+  DeadRun run;
+  bool is_empty = true;
+  for (const std::string& name : names_in(path).value_or(std::vector<std::string>())) {
+    struct stat st{};
+    const std::string file = path + "/" + name;
+    is_empty = is_empty && name == kLockName;
+    run.has_leftovers = run.has_leftovers || is_leftover(name);
+    if (!is_recorder_file(name) || !is_our_file(file) || ::lstat(file.c_str(), &st) != 0) continue;
+    run.files.push_back({file, static_cast<std::uint64_t>(st.st_size),
+                         st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec});
   }
-  std::sort(files.begin(), files.end(), [](const LeftFile& a, const LeftFile& b) {
-    return a.modified_ns != b.modified_ns ? a.modified_ns < b.modified_ns : a.path < b.path;
-  });
-  return files;
+  if (is_empty && has_own_lock(path)) remove_run_if_empty(path);
+  return run;
+}
+
+bool remove_dead_run(const std::string& path) {
+  const auto run = look_at_dead_run(path);
+  if (!run) return false;
+  for (const LeftFile& file : run->files) ::unlink(file.path.c_str());
+  if (has_own_lock(path)) remove_run_if_empty(path);
+  return !run->files.empty() || !is_real_directory(path);
 }
 
 void remove_left_file(const LeftFile& file) {

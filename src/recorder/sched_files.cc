@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/descriptor_numbers.h"
 #include "dial9/runtime.h"
 #include "recorder/fork_fds.h"
 
@@ -55,6 +56,7 @@ void path_of(std::uint32_t tid, char* path) noexcept {
 // System calls directly: libc's open, pread and close are cancellation points, and a thread that is
 // cancelled must not unwind from here.
 int open_file(std::uint32_t tid) noexcept {
+  if (are_descriptors_few()) return -1;
   char path[48];
   path_of(tid, path);
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));

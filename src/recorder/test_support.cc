@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "dial9/event.h"
+#include "recorder/dead_runs.h"
 
 namespace dial9::internal {
 namespace fs = std::filesystem;
@@ -167,6 +168,13 @@ SteppedRecorder::~SteppedRecorder() {
 Trace SteppedRecorder::read() {
   EXPECT_TRUE(core_->rotate(std::chrono::seconds(1)));
   return Trace::of(core_->sealed_segments());
+}
+
+std::vector<LeftFile> find_dead_runs(const std::string& root, const std::string& own_boot_id) {
+  DeadRuns dead(root, own_boot_id, [](const std::string&) {});
+  while (dead.step()) {
+  }
+  return {dead.files().begin(), dead.files().end()};
 }
 
 namespace {

@@ -89,6 +89,9 @@ class SteppedRecorder {
   std::shared_ptr<RecorderCore> core_;
 };
 
+// The recorder's files in all dead runs under root, oldest first.
+std::vector<LeftFile> find_dead_runs(const std::string& root, const std::string& own_boot_id);
+
 // Makes at `run` what a process leaves that died while it recorded: 700 events "Kept" (interned
 // name; number, from 0) in its active segment, and 200 more in its buffers.
 void make_dead_run(const std::string& run);

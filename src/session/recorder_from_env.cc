@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <exception>
 
+#include "base/descriptor_numbers.h"
 #include "base/stderr_line.h"
 #include "dial9/cpu_samples.h"
 #include "dial9/crash.h"
@@ -52,7 +53,14 @@ void add_periodic_sources(const internal::EnvironmentPlan& plan,
   }
 }
 
-EnvRecorder start_as(const internal::EnvironmentPlan& plan) {
+// The recorder says why, once for all.
+void leave_descriptors_to_the_host(internal::EnvironmentPlan& plan) {
+  plan.platform_stalls_period = plan.resources_period = plan.accept_queues_period = {};
+  plan.cpu_sample_hz = plan.off_cpu_hz = 0;
+}
+
+EnvRecorder start_as(internal::EnvironmentPlan plan) {
+  if (are_descriptors_few()) leave_descriptors_to_the_host(plan);
   EnvRecorder result;
   result.messages = plan.messages;
   if (plan.is_enabled) {

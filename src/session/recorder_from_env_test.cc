@@ -39,6 +39,24 @@ TEST_F(FromEnvironment, RecordsNothingUnlessAskedTo) {
   EXPECT_TRUE(std::filesystem::is_empty(directory_));
 }
 
+TEST_F(FromEnvironment, LeavesDescriptorsToAProgramThatMayHaveFew) {
+  ::setenv("DIAL9_ENABLED", "true", 1);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{40, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  EnvRecorder env = recorder_from_env();
+  EXPECT_TRUE(env.recorder.status().is_recording) << env.status.message();
+  EXPECT_NE(env.recorder.status().reason.find("only 40 descriptors"), std::string::npos);
+  EXPECT_TRUE(env.messages.empty()) << env.messages[0];
+  EXPECT_FALSE(add_resources().ok()) << "nor is it for who asks by name";
+  EXPECT_TRUE(env.recorder.stop().is_complete);
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(remove_cpu_samples());
+  EXPECT_FALSE(remove_source("resources"));
+  EXPECT_TRUE(remove_source("process_usage"));
+}
+
 TEST_F(FromEnvironment, StartsInTheDirectoryThatItNames) {
   ::setenv("DIAL9_ENABLED", "true", 1);
   ::setenv("DIAL9_TYPO", "1", 1);

@@ -9,6 +9,7 @@
 #include <exception>
 #include <memory>
 
+#include "base/descriptor_numbers.h"
 #include "dial9/runtime.h"
 #include "dial9/source.h"
 #include "recorder/listen_hints.h"
@@ -135,6 +136,9 @@ void AcceptQueues::sample(std::uint64_t now_ns) {
 
 Status add_accept_queues(std::chrono::nanoseconds period) noexcept {
   try {
+    if (const std::string why = descriptor_shortage(); !why.empty()) {
+      return Status::failure("accept queues: " + why);
+    }
     if (!internal::are_listeners_supported()) {
       return Status::failure(
           "accept queues: this kernel doesn't tell sockets apart (it needs SO_COOKIE, Linux 4.12)");

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/descriptor_numbers.h"
 #include "dial9/internal/clock.h"
 #include "dial9/internal/thread_buffer.h"
 #include "recorder/no_exception.h"
@@ -194,9 +195,11 @@ Status CpuSampler::start(const CpuSampleOptions& options) {
   if (!require_module_table()) return Status::failure("CPU samples: too many sources");
   state.frequency_hz = options.frequency_hz;
   ++state.version;
-  const std::string refusal = options.backend == CpuSampleBackend::kPerf
-                                  ? prepare_perf(state)
-                                  : prepare_timers(state, options);
+  std::string refusal = descriptor_shortage();  // threads are found in /proc
+  if (refusal.empty()) {
+    refusal = options.backend == CpuSampleBackend::kPerf ? prepare_perf(state)
+                                                         : prepare_timers(state, options);
+  }
   state.start_error = refusal;
   state.message.clear();
   state.shortfalls = 0;

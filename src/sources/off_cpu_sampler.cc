@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/descriptor_numbers.h"
 #include "recorder/no_exception.h"
 #include "recorder/off_cpu_stream.h"
 #include "sources/futex_callers.h"
@@ -99,6 +100,7 @@ Status OffCpuSampler::start(const OffCpuOptions& options) {
     state.start_error = why;
     return Status::failure("off-CPU samples: " + why);
   };
+  if (const std::string why = descriptor_shortage(); !why.empty()) return refuse(why);
   const auto probe = make_thread_probe();
   if (probe == nullptr) return refuse("this platform isn't supported");
   std::vector<std::uint32_t> tids;

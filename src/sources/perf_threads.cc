@@ -21,6 +21,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/descriptor_numbers.h"
 #include "sources/thread_list.h"
 
 namespace dial9::internal {
@@ -31,8 +32,6 @@ constexpr std::uint64_t kRingNs = 300'000'000;
 constexpr std::size_t kLeastRingBytes = 32 << 10;
 constexpr std::size_t kMostRingBytes = 512 << 10;
 constexpr std::size_t kMlockBytesWhereUnreadable = 516 << 10;  // the kernel's default
-// Numbers below belong to the host, which may select() on them.
-constexpr rlim_t kFirstDescriptor = 1024;
 
 rlim_t soft_limit(__rlimit_resource which) {
   rlimit limit{};
@@ -72,9 +71,7 @@ std::size_t mlock_bytes_of_a_cpu() {
 
 // At a number out of the host's way, if there is one.
 UniqueFd move_up(UniqueFd fd) {
-  const rlim_t limit = soft_limit(RLIMIT_NOFILE);
-  const rlim_t least = limit > 2 * kFirstDescriptor ? kFirstDescriptor : limit / 2;
-  UniqueFd moved(::fcntl(fd.get(), F_DUPFD_CLOEXEC, static_cast<int>(least)));
+  UniqueFd moved(duplicate_high(fd.get()));
   return moved ? std::move(moved) : std::move(fd);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/descriptor_numbers.h"
 #include "dial9/runtime.h"
 #include "dial9/source.h"
 #include "recorder/process_registry.h"
@@ -225,6 +226,9 @@ class SinkHold {
 
 Status add_platform_stalls(std::chrono::nanoseconds period) noexcept {
   try {
+    if (const std::string why = descriptor_shortage(); !why.empty()) {
+      return Status::failure("platform stalls: " + why);
+    }
     auto hold = std::make_shared<internal::SinkHold>();
     Status added =
         internal::add_paced_source("platform_stalls", period, internal::SourcePace::kWhileBusy,

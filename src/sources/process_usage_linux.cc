@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/descriptor_numbers.h"
 #include "sources/kernel_numbers.h"
 #include "sources/process_usage.h"
 
@@ -34,7 +35,8 @@ bool ProcessUsageReader::read(std::uint64_t now_ns, ProcessResourceUsageEvent* u
   constexpr std::uint64_t kRssNs = 1'000'000'000;
   rusage r{};
   if (::getrusage(RUSAGE_SELF, &r) != 0) return false;
-  if (now_ns >= next_rss_ns_ || next_rss_ns_ - now_ns > kRssNs) {
+  const bool is_due = now_ns >= next_rss_ns_ || next_rss_ns_ - now_ns > kRssNs;
+  if (is_due && !are_descriptors_few()) {
     next_rss_ns_ = now_ns + kRssNs;
     if (const MaybeNumber pages = read_resident_pages(statm_)) {
       usage->rss_bytes = *pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -15,6 +15,7 @@
 #include <exception>
 #include <memory>
 
+#include "base/descriptor_numbers.h"
 #include "base/unique_fd.h"
 #include "dial9/runtime.h"
 #include "dial9/source.h"
@@ -206,6 +207,9 @@ void Resources::sample(std::uint64_t now_ns) {
 
 Status add_resources(std::chrono::nanoseconds period) noexcept {
   try {
+    if (const std::string why = descriptor_shortage(); !why.empty()) {
+      return Status::failure("resources: " + why);
+    }
     // The child of a fork starts anew: its parent may have been in the middle of a sample.
     struct State {
       pid_t owner = 0;

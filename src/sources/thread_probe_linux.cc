@@ -57,6 +57,7 @@ class KeptFd {
   KeptFd() = default;
   explicit KeptFd(UniqueFd fd) : fd_(fd.release()), is_counted_(static_cast<bool>(fd_)) {
     if (is_counted_) __atomic_fetch_add(&g_kept, 1U, __ATOMIC_RELAXED);
+    fd_.move_up();
   }
   ~KeptFd() {
     if (is_counted_) __atomic_fetch_sub(&g_kept, 1U, __ATOMIC_RELAXED);
