@@ -118,6 +118,20 @@ void symbolize_addresses(benchmark::State& state) {
   state.counters["mb"] = peak_mb(RUSAGE_CHILDREN) + own_mb;
 }
 
+// Of the symbol table alone: no inlined functions, no lines, no process that reads them.
+void name_addresses(benchmark::State& state) {
+  const Input& in = input();
+  std::size_t named = 0;
+  for (auto _ : state) {
+    Symbolizer symbolizer({});
+    named = 0;
+    for (const std::uint64_t address : in.addresses) {
+      named += symbolizer.frames(program(), in.build_id, address, false).size();
+    }
+  }
+  state.counters["named"] = static_cast<double>(named) / static_cast<double>(in.addresses.size());
+}
+
 void addr2line(benchmark::State& state) {
   const std::string list = std::string(DIAL9_BIG) + ".addresses";
   if (std::FILE* const file = std::fopen(list.c_str(), "w"); file != nullptr) {
@@ -136,6 +150,7 @@ void addr2line(benchmark::State& state) {
 }
 
 BENCHMARK(read_of_the_file)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(name_addresses)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(2);
 BENCHMARK(symbolize_addresses)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(2);
 BENCHMARK(addr2line)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(1);
 

@@ -154,7 +154,7 @@ std::string thread_of(const Trace& trace, const TakenStack& taken) {
 class Adder {
  public:
   Adder(const Trace& trace, const FlameQuery& query, FrameNamer* namer, FlameTree& tree)
-      : trace_(trace), query_(query), names_(trace, namer, tree), tree_(tree) {}
+      : trace_(trace), query_(query), names_(trace, namer, tree, query.frames), tree_(tree) {}
 
   std::uint32_t add(const TakenStack& taken) {
     const std::span<const FrameId> frames = names_.frames(taken.stack, taken.at_ns, taken.leaf);
@@ -222,6 +222,7 @@ FlameView view_of(const Trace& trace, const FlameQuery& query, FrameNamer* namer
     view.heading =
         take(trace, query, [&](const TakenStack& taken) { use(taken, adder.add(taken)); });
   }
+  view.heading.by_line = query.frames == FrameBy::kLine;
   return view;
 }
 
@@ -323,7 +324,7 @@ FlameButterfly flame_butterfly(const Trace& trace, const FlameQuery& query, Fram
                                std::string_view name, std::string_view module) {
   const FlameUnit unit = unit_of(trace, query);
   FlameButterfly out{FlameTree(unit, true), FlameTree(unit), {}};
-  StackNames names(trace, namer, out.callees);
+  StackNames names(trace, namer, out.callees, query.frames);
   FrameMap to_callers(out.callees, out.callers);
   const FrameId truncated = out.callees.frame(kTruncatedName);
   std::vector<FrameId> stack;
@@ -355,6 +356,7 @@ FlameButterfly flame_butterfly(const Trace& trace, const FlameQuery& query, Fram
     }
   });
   out.heading.whole = whole;
+  out.heading.by_line = query.frames == FrameBy::kLine;
   return out;
 }
 

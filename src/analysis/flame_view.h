@@ -43,6 +43,7 @@ struct FlameQuery {
   FlameTop top = FlameTop::kReason;
   bool has_parked = false;  // with workers that wait for work
   bool counts = false;      // of the heap: allocations, not bytes
+  FrameBy frames = FrameBy::kFunction;
 };
 
 inline constexpr std::size_t kMostInTime = std::size_t{1} << 18;

@@ -36,6 +36,13 @@ class FrameNamer {
                                                       bool /*is_return*/) {
     return {};
   }
+  // What a reader should know about the names that were found so far of a file, or of the kernel
+  // (kKernelModule and the boot's id): what was refused, what lacks, and the cure. `with_lines`:
+  // also what lacks for lines alone.
+  virtual std::vector<std::string> notes(std::string_view /*path*/, std::string_view /*build_id*/,
+                                         bool /*with_lines*/) {
+    return {};
+  }
 };
 
 // What the innermost frame of a stack is: the instruction that was interrupted, or where a call

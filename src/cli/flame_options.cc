@@ -140,7 +140,16 @@ FileNamer::FileNamer(const FlameOptions& options) : symbolizer_(symbolizer_optio
 
 std::vector<std::string> FileNamer::notes() const {
   std::vector<std::string> notes = notes_;
-  notes.insert(notes.end(), symbolizer_.notes().begin(), symbolizer_.notes().end());
+  const std::vector<std::string> more = symbolizer_.notes();
+  notes.insert(notes.end(), more.begin(), more.end());
+  return notes;
+}
+
+std::vector<std::string> FileNamer::notes(std::string_view path, std::string_view build_id,
+                                          bool with_lines) {
+  std::vector<std::string> notes = notes_;
+  const std::vector<std::string> more = symbolizer_.notes_of(path, build_id, with_lines);
+  notes.insert(notes.end(), more.begin(), more.end());
   return notes;
 }
 

@@ -66,7 +66,9 @@ class FileNamer final : public analysis::FrameNamer {
                                               bool is_return) override {
     return symbolizer_.kernel_frames(boot_id, address, is_return);
   }
-  std::vector<std::string> notes() const;  // by now
+  std::vector<std::string> notes() const;  // by now, on all files
+  std::vector<std::string> notes(std::string_view path, std::string_view build_id,
+                                 bool with_lines) override;
 
  private:
   std::vector<std::string> notes_;

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/flame_json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "analysis/flame_diff.h"
 #include "analysis/flame_view.h"
+#include "analysis/human.h"
 #include "server/flame_query.h"
 
 namespace dial9::server {
@@ -71,10 +73,62 @@ std::vector<symbolize::Frame> SharedNamer::kernel_frames(std::string_view boot_i
   return inner_->kernel_frames(boot_id, address, is_return);
 }
 
+std::vector<std::string> SharedNamer::notes(std::string_view path, std::string_view build_id,
+                                            bool with_lines) {
+  if (inner_ == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  return inner_->notes(path, build_id, with_lines);
+}
+
+void RequestNamer::asked(std::string_view path, std::string_view build_id) {
+  if (!last_asked_.first.empty() && last_asked_.first == path && last_asked_.second == build_id) {
+    return;
+  }
+  last_asked_ = {std::string(path), std::string(build_id)};
+  asked_.insert(last_asked_);
+}
+
+std::vector<symbolize::Frame> RequestNamer::frames(std::string_view path, std::string_view build_id,
+                                                   std::uint64_t address, bool is_return) {
+  asked(path, build_id);
+  return inner_.frames(path, build_id, address, is_return);
+}
+
+void RequestNamer::expect(std::string_view path, std::string_view build_id,
+                          std::span<const std::uint64_t> addresses) {
+  asked(path, build_id);
+  inner_.expect(path, build_id, addresses);
+}
+
+std::vector<symbolize::Frame> RequestNamer::kernel_frames(std::string_view boot_id,
+                                                          std::uint64_t address, bool is_return) {
+  asked(analysis::kKernelModule, boot_id);
+  return inner_.kernel_frames(boot_id, address, is_return);
+}
+
+void RequestNamer::add_notes(analysis::FlameHeading& heading) const {
+  std::vector<std::string> notes;
+  for (const auto& [path, build_id] : asked_) {
+    for (std::string& note : inner_.notes(path, build_id, heading.by_line)) {
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) {
+        notes.push_back(std::move(note));
+      }
+    }
+  }
+  const std::size_t beyond = notes.size() - std::min(notes.size(), kMostNotes);
+  notes.resize(notes.size() - beyond);
+  heading.notes.insert(heading.notes.end(), notes.begin(), notes.end());
+  if (beyond != 0) {
+    heading.notes.push_back(analysis::counted(beyond, "note") + " more on the names of functions");
+  }
+}
+
 Response flame(const Call& call, const Run& run, SharedNamer& namer) {
   const auto asked = flame_call(call, run);
   if (!asked) return error_response(asked.error());
-  const analysis::FlameView view = analysis::flame_view(run.trace(), asked->query, &namer);
+  RequestNamer names(namer);
+  analysis::FlameView view = analysis::flame_view(run.trace(), asked->query, &names);
+  names.add_notes(view.heading);
   const json commands = flame_commands(asked->query, run);
   return body_response(analysis::flame_json(
       view.tree, view.heading, asked->nodes, kMostFunctions,
@@ -88,8 +142,10 @@ Response flame_butterfly(const Call& call, const Run& run, SharedNamer& namer) {
   if (!function) return error_response(function.error());
   const auto module = text_of(call, "module", kMostNameBytes);
   if (!module) return error_response(module.error());
-  const analysis::FlameButterfly found =
-      analysis::flame_butterfly(run.trace(), asked->query, &namer, *function, *module);
+  RequestNamer names(namer);
+  analysis::FlameButterfly found =
+      analysis::flame_butterfly(run.trace(), asked->query, &names, *function, *module);
+  names.add_notes(found.heading);
   const auto tree = [&](const analysis::FlameTree& half) {
     return analysis::flame_json(half, found.heading, asked->nodes, kMostFunctions);
   };
@@ -104,8 +160,12 @@ Response flame_diff(const Call& call, const Run& run, const Run& before, SharedN
   if (const auto read = read_range(call, before, "before_from", "before_to", query.filter); !read) {
     return error_response(read.error());
   }
-  const analysis::FlameView after_view = analysis::flame_view(run.trace(), asked->query, &namer);
-  const analysis::FlameView before_view = analysis::flame_view(before.trace(), query, &namer);
+  RequestNamer after_names(namer);
+  RequestNamer before_names(namer);
+  analysis::FlameView after_view = analysis::flame_view(run.trace(), asked->query, &after_names);
+  analysis::FlameView before_view = analysis::flame_view(before.trace(), query, &before_names);
+  after_names.add_notes(after_view.heading);
+  before_names.add_notes(before_view.heading);
   if (after_view.tree.unit() != before_view.tree.unit() && after_view.tree.count() != 0 &&
       before_view.tree.count() != 0) {
     return error_response(400, "bad_request",

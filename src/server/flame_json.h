@@ -7,7 +7,9 @@
 
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/stack_names.h"
@@ -27,10 +29,37 @@ class SharedNamer final : public analysis::FrameNamer {
               std::span<const std::uint64_t> addresses) override;
   std::vector<symbolize::Frame> kernel_frames(std::string_view boot_id, std::uint64_t address,
                                               bool is_return) override;
+  std::vector<std::string> notes(std::string_view path, std::string_view build_id,
+                                 bool with_lines) override;
 
  private:
   std::mutex mutex_;
   analysis::FrameNamer* const inner_;  // its calls are guarded by mutex_
+};
+
+// The namer of one request: knows which files it asked about, and so whose notes belong to it. Not
+// thread-safe.
+class RequestNamer final : public analysis::FrameNamer {
+ public:
+  static constexpr std::size_t kMostNotes = 50;
+
+  explicit RequestNamer(SharedNamer& inner) : inner_(inner) {}
+  std::vector<symbolize::Frame> frames(std::string_view path, std::string_view build_id,
+                                       std::uint64_t address, bool is_return) override;
+  void expect(std::string_view path, std::string_view build_id,
+              std::span<const std::uint64_t> addresses) override;
+  std::vector<symbolize::Frame> kernel_frames(std::string_view boot_id, std::uint64_t address,
+                                              bool is_return) override;
+  // Adds the notes on what was asked about, each once; of more than kMostNotes, how many.
+  void add_notes(analysis::FlameHeading& heading) const;
+
+ private:
+  void asked(std::string_view path, std::string_view build_id);
+
+  SharedNamer& inner_;
+  using Asked = std::pair<std::string, std::string>;  // path, build id
+  std::set<Asked> asked_;
+  Asked last_asked_;
 };
 
 // Parameters: kFlameParameters, `inverted`, `order`.

@@ -85,6 +85,9 @@ Result<void> read_kind(const Call& call, analysis::FlameQuery& query) {
     if (!flag) return std::unexpected(flag.error());
     *into = *flag != 0;
   }
+  const auto lines = call.integer("lines", 0, 1, 0);
+  if (!lines) return std::unexpected(lines.error());
+  query.frames = *lines != 0 ? analysis::FrameBy::kLine : analysis::FrameBy::kFunction;
   return {};
 }
 
@@ -176,6 +179,7 @@ Result<FlameCall> flame_call(const Call& call, const Run& run) {
 
 std::vector<std::string> flame_commands(const analysis::FlameQuery& query, const Run& run) {
   const std::string rest = filter_options(query.filter, run) +
+                           (query.frames == analysis::FrameBy::kLine ? " --lines" : "") +
                            (query.is_inverted ? " --inverted " : " ") + quoted(run.name());
   const std::string off =
       std::string("dial9 offcpu") + (query.has_parked ? " --parked" : "") + rest;

@@ -22,7 +22,7 @@ inline constexpr std::size_t kMostFlameTextBytes = 512;
 
 // Of every flame resource; those that some lack come on top.
 inline constexpr std::string_view kFlameParameters =
-    "of top parked counts from to worker thread task span label nodes";
+    "of top parked counts lines from to worker thread task span label nodes";
 
 struct FlameCall {
   analysis::FlameQuery query;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "analysis/testing/cpu_trace.h"
@@ -71,6 +72,15 @@ class Namer final : public analysis::FrameNamer {
     }
     return {{.name = "main"}};
   }
+  std::vector<std::string> notes(std::string_view path, std::string_view build_id,
+                                 bool with_lines) override {
+    if (path != "/bin/app" || build_id != "ab") return {};
+    std::vector<std::string> notes(refused, "another binary at /bin/app: not used");
+    for (std::size_t i = 0; i < notes.size(); ++i) notes[i] += std::string(i, '!');
+    if (with_lines) notes.push_back("no debug information of /bin/app");
+    return notes;
+  }
+  std::size_t refused = 1;
 };
 
 class FlameRoute : public ::testing::Test {
@@ -119,6 +129,44 @@ TEST_F(FlameRoute, GivesTheTreeWithTheNamersNames) {
   EXPECT_FALSE(tree["nodes"][2].contains("inlined"));
   EXPECT_EQ(tree["nodes"][3]["inlined"], 3);
   EXPECT_EQ(get("runs/a/flame?inverted=1")["inverted"], true);
+}
+
+TEST_F(FlameRoute, GivesLinesWhereTheyAreAskedFor) {
+  const json tree = get("runs/a/flame?lines=1");
+  EXPECT_EQ(tree["by_line"], true);
+  EXPECT_EQ(tree["total"], 4);
+  const json step = tree["functions"][tree["nodes"][3]["function"].get<int>()];
+  EXPECT_EQ(step["name"], "step");
+  EXPECT_EQ(step["file"], "/src/step.h");
+  EXPECT_EQ(step["line"], 4);
+  const json work = tree["functions"][tree["nodes"][2]["function"].get<int>()];
+  EXPECT_FALSE(work.contains("line")) << "which line of it runs isn't known";
+  EXPECT_EQ(get("runs/a/flame")["by_line"], false);
+  EXPECT_EQ(get("runs/a/flame/moments?lines=1&node=3")["total"], 3);
+  EXPECT_EQ(get("runs/a/flame/butterfly?lines=1&function=work&module=app")["callees"]["by_line"],
+            true);
+  EXPECT_EQ(get("runs/a/flame/diff?lines=1")["by_line"], true);
+  EXPECT_EQ(ask("runs/a/flame?lines=2").status, 400U);
+}
+
+TEST_F(FlameRoute, ShowsTheNamersNotesOnWhatTheTreeNames) {
+  const json refused = "another binary at /bin/app: not used";
+  const json lacking = "no debug information of /bin/app";
+  const auto has = [](const json& notes, const json& note) {
+    return std::count(notes.begin(), notes.end(), note);
+  };
+  const json notes = get("runs/a/flame")["notes"];
+  EXPECT_EQ(has(notes, refused), 1);
+  EXPECT_EQ(has(notes, lacking), 0) << "who shows no lines misses none";
+  EXPECT_EQ(has(get("runs/a/flame?lines=1")["notes"], lacking), 1);
+  EXPECT_EQ(has(get("runs/a/flame?thread=6")["notes"], refused), 0) << "nothing of it was named";
+  const json both = get("runs/a/flame/butterfly?function=work&module=app");
+  EXPECT_EQ(has(both["callers"]["notes"], refused), 1);
+  const json diff = get("runs/a/flame/diff?before_to=1");
+  EXPECT_EQ(has(diff["notes"], refused), 1);
+  EXPECT_EQ(has(diff["notes_before"], refused), 0);
+  namer_.refused = RequestNamer::kMostNotes + 7;
+  EXPECT_EQ(has(get("runs/a/flame")["notes"], "7 notes more on the names of functions"), 1);
 }
 
 TEST_F(FlameRoute, TakesOnlyWhatItsParametersSay) {
@@ -225,6 +273,7 @@ TEST_F(FlameRoute, TellsTheCommandThatShowsTheSame) {
             json({"dial9 flame --inverted b", "dial9 offcpu --parked --inverted b"}));
   EXPECT_EQ(get("runs/b/flame?of=live&counts=1")["commands"],
             json({"dial9 heap --format folded --live --count b"}));
+  EXPECT_EQ(get("runs/b/flame?lines=1")["commands"], json({"dial9 flame --lines b"}));
   EXPECT_EQ(get("runs/b/flame?of=locks")["commands"], json::array());
 }
 

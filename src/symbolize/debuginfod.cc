@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "symbolize/dwarf_worker.h"
 #include "symbolize/frame_bytes.h"
+#include "symbolize/worker_messages.h"
 
 namespace dial9::symbolize {
 namespace {
@@ -50,19 +50,18 @@ Result<std::string> Debuginfod::fetch(const std::string& build_id, const std::st
   question.u32(options_.shows_progress ? 1 : 0);
   const auto bytes = process_.ask(question.bytes(), options_.fetch_ms);
   if (!bytes) return give_up(bytes.error());
-  ByteReader answer(*bytes);
-  const std::uint32_t failed = answer.u32();
-  const std::string text = answer.text();
-  if (!answer.is_whole() || failed > static_cast<std::uint32_t>(ErrorCode::kCancelled) + 1) {
+  const WorkerAnswer<std::string> answer = read_fetch_answer(*bytes);
+  if (!answer.makes_sense) {
     process_.stop();
-    return give_up({ErrorCode::kIo, "the answer of the process that fetches makes no sense"});
+    return give_up(answer.value.error());
   }
-  if (failed != 0) {
-    const Error error{static_cast<ErrorCode>(failed - 1), text};
+  if (!answer.value) {
+    const Error& error = answer.value.error();
     const bool is_of_file = error.code == ErrorCode::kNotFound || error.code == ErrorCode::kLimit;
     if (is_of_file) return std::unexpected(error);
     return give_up(error);
   }
+  const std::string& text = *answer.value;
   shrink(text);
   return text;
 }

@@ -17,11 +17,11 @@
 #include "symbolize/dwarf_file.h"
 #include "symbolize/elf_file.h"
 #include "symbolize/frame_bytes.h"
+#include "symbolize/worker_messages.h"
 
 namespace dial9::symbolize {
 namespace {
 
-constexpr std::size_t kMostAnswerBytes = 8 << 20;  // behind it addresses have no frames
 constexpr std::size_t kMostKeptBytes = 40 << 20;
 constexpr rlim_t kMostCpuSeconds = 300;
 constexpr std::size_t kMostFiles = 8192;
@@ -30,20 +30,40 @@ constexpr std::size_t kMostFiles = 8192;
 
 struct OpenFile {
   UniqueFd fd;
+  FileStamp stamp;
+  std::string build_id;
   DwarfFile dwarf;
 };
+
+std::string build_id_of(int fd) {
+  const FileReader reader = reader_of(fd);
+  const auto elf = ElfFile::open(reader, regular_file_bytes(fd).value_or(0));
+  return elf ? elf->build_id() : "";
+}
 
 // The file may be another one than the asker saw.
 Result<OpenFile> open_file(const std::string& path, const std::string& build_id) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return os_error(errno, "open", path);
-  const FileReader reader = reader_of(fd.get());
-  const auto elf = ElfFile::open(reader, regular_file_bytes(fd.get()).value_or(0));
-  if (!elf) return std::unexpected(elf.error());
-  if (elf->build_id() != build_id) return make_error(ErrorCode::kCorrupt, "it was replaced");
+  const auto stamp = stamp_of(fd.get());
+  if (!stamp) return make_error(ErrorCode::kCorrupt, "it is no regular file");
+  if (build_id_of(fd.get()) != build_id) return make_error(ErrorCode::kCorrupt, "it was replaced");
   auto dwarf = DwarfFile::open(fd.get(), kMostKeptBytes);
   if (!dwarf) return std::unexpected(dwarf.error());
-  return OpenFile{std::move(fd), std::move(*dwarf)};
+  return OpenFile{std::move(fd), *stamp, build_id, std::move(*dwarf)};
+}
+
+// What was read of a file counts only if it is afterwards what it was before.
+Result<void> check_unchanged(const OpenFile& file) {
+  if (const std::string now = build_id_of(file.fd.get()); now != file.build_id) {
+    return make_error(ErrorCode::kCorrupt,
+                      "it was overwritten while it was read, and has build id " +
+                          (now.empty() ? "none" : now) + ", not " + file.build_id);
+  }
+  if (stamp_of(file.fd.get()) != file.stamp) {
+    return make_error(ErrorCode::kCorrupt, "it was written to while it was read");
+  }
+  return {};
 }
 
 void answer_open(ByteReader& request, std::vector<OpenFile>& files, ByteWriter& answer) {
@@ -52,24 +72,29 @@ void answer_open(ByteReader& request, std::vector<OpenFile>& files, ByteWriter& 
   Result<OpenFile> file = files.size() < kMostFiles
                               ? open_file(path, build_id)
                               : make_error(ErrorCode::kLimit, "too many files");
-  if (!file) {
-    answer.u32(static_cast<std::uint32_t>(file.error().code) + 1);
-    answer.text(file.error().message);
-    return;
-  }
+  if (!file) return write_error(answer, file.error());
   files.push_back(std::move(*file));
   answer.u32(0);
   answer.u32(static_cast<std::uint32_t>(files.size() - 1));
 }
 
-void answer_frames(ByteReader& request, std::vector<OpenFile>& files, ByteWriter& answer) {
-  const std::uint32_t file = request.u32();
+void answer_frames(ByteReader& request, std::vector<OpenFile>& files, std::size_t most_bytes,
+                   ByteWriter& answer) {
+  const std::uint32_t number = request.u32();
   const std::uint32_t count = request.u32();
+  if (number >= files.size()) return request.fail();
+  OpenFile& file = files[number];
+  FrameTable table;
   for (std::uint32_t i = 0; i < count && request.is_whole(); ++i) {
     const std::uint64_t address = request.u64();
-    const bool is_answered = file < files.size() && answer.bytes().size() < kMostAnswerBytes;
-    answer.frames(is_answered ? files[file].dwarf.frames(address) : std::vector<Frame>());
+    if (table.empty() || table.written_bytes() < most_bytes)
+      table.add(address, file.dwarf.frames(address));
   }
+  if (const auto unchanged = check_unchanged(file); !unchanged) {
+    return write_error(answer, unchanged.error());
+  }
+  answer.u32(0);
+  table.write(answer);
 }
 
 void limit(__rlimit_resource resource, rlim_t most) {
@@ -90,8 +115,9 @@ void answer_fetch(ByteReader& request, ByteWriter& answer) {
   const bool shows_progress = request.u32() != 0;
   limit_files(most_bytes);
   const auto path = fetch_by_library(build_id, name, most_bytes, shows_progress);
-  answer.u32(path ? 0 : static_cast<std::uint32_t>(path.error().code) + 1);
-  answer.text(path ? *path : path.error().message);
+  if (!path) return write_error(answer, path.error());
+  answer.u32(0);
+  answer.text(*path);
 }
 
 void limit_itself() {
@@ -107,7 +133,7 @@ void limit_itself() {
 
 }  // namespace
 
-int run_dwarf_worker() {
+int run_dwarf_worker(std::size_t most_answer_bytes) {
   limit_itself();
   std::vector<OpenFile> files;
   for (Bytes bytes; receive_question(bytes);) {
@@ -119,7 +145,7 @@ int run_dwarf_worker() {
         answer_open(request, files, answer);
         break;
       case kFramesQuestion:
-        answer_frames(request, files, answer);
+        answer_frames(request, files, most_answer_bytes, answer);
         break;
       case kFetchQuestion:
         answer_fetch(request, answer);
@@ -136,23 +162,12 @@ int run_dwarf_worker() {
 
 Result<std::uint32_t> DwarfWorker::open_in_worker(const File& file) {
   if (const auto started = process_.start(); !started) return std::unexpected(started.error());
-  ByteWriter request;
-  request.u32(kOpenQuestion);
-  request.text(file.path);
-  request.text(file.build_id);
-  const Result<Bytes> bytes = process_.ask(request.bytes(), options_.open_ms);
+  const Result<Bytes> bytes =
+      process_.ask(open_question(file.path, file.build_id), options_.open_ms);
   if (!bytes) return std::unexpected(bytes.error());
-  ByteReader answer(*bytes);
-  const std::uint32_t failed = answer.u32();
-  const std::string message = failed != 0 ? answer.text() : "";
-  const std::uint32_t number = failed == 0 ? answer.u32() : 0;
-  if (!answer.is_whole() || !answer.is_at_end()) {
-    process_.stop();
-    return make_error(ErrorCode::kIo, "the reader's answer makes no sense");
-  }
-  if (failed == 0) return number;
-  const bool is_code = failed - 1 <= static_cast<std::uint32_t>(ErrorCode::kCancelled);
-  return make_error(is_code ? static_cast<ErrorCode>(failed - 1) : ErrorCode::kIo, message);
+  WorkerAnswer<std::uint32_t> answer = read_open_answer(*bytes);
+  if (!answer.makes_sense) process_.stop();
+  return std::move(answer.value);
 }
 
 Result<std::uint32_t> DwarfWorker::open(const std::string& path, const std::string& build_id) {
@@ -165,8 +180,8 @@ Result<std::uint32_t> DwarfWorker::open(const std::string& path, const std::stri
   return static_cast<std::uint32_t>(files_.size() - 1);
 }
 
-Result<std::vector<std::vector<Frame>>> DwarfWorker::frames(
-    std::uint32_t number, std::span<const std::uint64_t> addresses) {
+Result<FrameTable> DwarfWorker::frames(std::uint32_t number,
+                                       std::span<const std::uint64_t> addresses) {
   File& file = files_[number];
   if (file.process != process_.number()) {  // another file ended the one that had it
     const Result<std::uint32_t> again = open_in_worker(file);
@@ -174,21 +189,12 @@ Result<std::vector<std::vector<Frame>>> DwarfWorker::frames(
     file.process = process_.number();
     file.number = *again;
   }
-  ByteWriter request;
-  request.u32(kFramesQuestion);
-  request.u32(file.number);
-  request.u32(static_cast<std::uint32_t>(addresses.size()));
-  for (const std::uint64_t address : addresses) request.u64(address);
-  const Result<Bytes> bytes = process_.ask(request.bytes(), options_.look_ms);
+  const Result<Bytes> bytes =
+      process_.ask(frames_question(file.number, addresses), options_.look_ms);
   if (!bytes) return std::unexpected(bytes.error());
-  ByteReader answer(*bytes);
-  std::vector<std::vector<Frame>> found;
-  for (std::size_t i = 0; i < addresses.size(); ++i) found.push_back(answer.frames());
-  if (!answer.is_whole() || !answer.is_at_end()) {
-    process_.stop();
-    return make_error(ErrorCode::kIo, "the reader's answer makes no sense");
-  }
-  return found;
+  WorkerAnswer<FrameTable> answer = read_frames_answer(*bytes, addresses);
+  if (!answer.makes_sense) process_.stop();
+  return std::move(answer.value);
 }
 
 }  // namespace dial9::symbolize

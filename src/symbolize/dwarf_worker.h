@@ -5,13 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "symbolize/frame.h"
+#include "symbolize/frame_table.h"
 #include "symbolize/worker_process.h"
 
 namespace dial9::symbolize {
@@ -35,9 +36,11 @@ class DwarfWorker {
   // What frames() takes. Errors: kNotFound, kCorrupt, kUnsupported and others of the file; kLimit
   // (too long), kIo (the worker ended).
   Result<std::uint32_t> open(const std::string& path, const std::string& build_id);
-  // Of each address as DwarfFile::frames() has them; at most kMostAddresses. Errors: kLimit, kIo.
-  Result<std::vector<std::vector<Frame>>> frames(std::uint32_t file,
-                                                 std::span<const std::uint64_t> addresses);
+  // Of the first of the addresses, as DwarfFile::frames() has them: at least of one; not of those
+  // whose answer would be too large for one message, which may be asked for again. At most
+  // kMostAddresses, each once. Errors: kCorrupt (the file was written to, or is another one now),
+  // kLimit, kIo.
+  Result<FrameTable> frames(std::uint32_t file, std::span<const std::uint64_t> addresses);
 
  private:
   struct File {
@@ -53,14 +56,9 @@ class DwarfWorker {
   WorkerProcess process_;
 };
 
-// What questions begin with.
-inline constexpr std::uint32_t kOpenQuestion = 1;
-inline constexpr std::uint32_t kFramesQuestion = 2;
-inline constexpr std::uint32_t kFetchQuestion = 3;  // debuginfod.h
-
 // The worker: answers on descriptor 0, a stream socket, until the other end closes it. Closes all
-// descriptors but the first three, and sets limits on its own memory, CPU time and files. Returns
-// the exit code.
-int run_dwarf_worker();
+// descriptors but the first three, and sets limits on its own memory, CPU time and files.
+// `most_answer_bytes`: addresses behind it are left for another question. Returns the exit code.
+int run_dwarf_worker(std::size_t most_answer_bytes = 8 << 20);
 
 }  // namespace dial9::symbolize

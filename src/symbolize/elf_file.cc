@@ -64,10 +64,17 @@ FileReader reader_of(int fd) {
   };
 }
 
-std::optional<std::uint64_t> regular_file_bytes(int fd) {
+std::optional<FileStamp> stamp_of(int fd) {
   struct stat facts{};
   if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
-  return static_cast<std::uint64_t>(facts.st_size);
+  return FileStamp{static_cast<std::uint64_t>(facts.st_size), facts.st_mtim.tv_sec,
+                   facts.st_mtim.tv_nsec};
+}
+
+std::optional<std::uint64_t> regular_file_bytes(int fd) {
+  const auto stamp = stamp_of(fd);
+  if (!stamp) return std::nullopt;
+  return stamp->bytes;
 }
 
 bool ElfFile::read(std::uint64_t offset, std::span<std::uint8_t> to) const {

@@ -25,6 +25,16 @@ FileReader reader_of(int fd);
 // nullopt: it is no regular file.
 std::optional<std::uint64_t> regular_file_bytes(int fd);
 
+// What a write to a file changes.
+struct FileStamp {
+  std::uint64_t bytes = 0;
+  std::int64_t written_s = 0;
+  std::int64_t written_ns = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+// nullopt: it is no regular file.
+std::optional<FileStamp> stamp_of(int fd);
+
 // What a file may make us hold of one section.
 inline constexpr std::uint64_t kMaxSectionBytes = std::uint64_t{256} << 20;
 

@@ -1,5 +1,6 @@
-// Frames as bytes: what the process that reads debug information answers, and what the cache on
-// disk holds. Strongest property: reading takes no more than is there, whatever the bytes say.
+// Numbers and texts as bytes, of which answers of the process that reads debug information and the
+// cache on disk consist. Strongest property: reading takes no more than is there, whatever the
+// bytes say.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +10,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "symbolize/frame.h"
 
 namespace dial9::symbolize {
 
@@ -25,7 +24,6 @@ class ByteWriter {
   void u32(std::uint32_t value);
   void u64(std::uint64_t value);
   void text(std::string_view text);
-  void frames(const std::vector<Frame>& frames);  // the first kMostFramesOfAddress
 
   void append(const Bytes& bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
 
@@ -43,7 +41,7 @@ class ByteReader {
   std::uint32_t u32();
   std::uint64_t u64();
   std::string text();
-  std::vector<Frame> frames();
+  void fail() { is_whole_ = false; }  // what was read makes no sense
 
   std::span<const std::uint8_t> rest() const { return bytes_.subspan(at_); }
   bool is_whole() const { return is_whole_; }

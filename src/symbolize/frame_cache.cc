@@ -1,5 +1,5 @@
-// See frame_cache.h. A file: magic, version, build id, a hash of the rest; then how many addresses,
-// and each with its frames (frame_bytes.h).
+// See frame_cache.h. A file: magic, version, build id, a hash of the rest, which is a table
+// (frame_table.h).
 // SPDX-License-Identifier: Apache-2.0
 #include "symbolize/frame_cache.h"
 
@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMagic = 0x73656d6172663964;  // "d9frames"
-constexpr std::uint32_t kVersion = 1;                 // of the file, and of what we make of DWARF
+constexpr std::uint32_t kVersion = 2;                 // of the file, and of what we make of DWARF
 constexpr const char* kSuffix = ".frames";
 
 std::uint64_t hash_of(std::span<const std::uint8_t> bytes) {
@@ -64,32 +64,20 @@ std::string FrameCache::path_of(const std::string& build_id) const {
   return options_.directory + "/" + build_id + kSuffix;
 }
 
-FramesByAddress FrameCache::load(const std::string& build_id) const {
-  FramesByAddress found;
-  if (options_.directory.empty()) return found;
+FrameTable FrameCache::load(const std::string& build_id) const {
+  if (options_.directory.empty()) return {};
   const Bytes bytes = read_own(path_of(build_id));
   ByteReader head(bytes);
   const bool is_ours = head.u64() == kMagic && head.u32() == kVersion && head.text() == build_id;
   const std::uint64_t hash = head.u64();
-  if (!is_ours || !head.is_whole() || hash_of(head.rest()) != hash) return found;
-  const std::uint32_t count = head.u32();
-  for (std::uint32_t i = 0; i < count && head.is_whole(); ++i) {
-    const std::uint64_t address = head.u64();
-    found[address] = head.frames();
-  }
-  if (!head.is_whole()) found.clear();
-  return found;
+  if (!is_ours || !head.is_whole() || hash_of(head.rest()) != hash) return {};
+  return FrameTable::read(head, kMostModuleBytes);
 }
 
-void FrameCache::save(const std::string& build_id, const FramesByAddress& frames) const {
-  if (options_.directory.empty()) return;
+void FrameCache::save(const std::string& build_id, const FrameTable& frames) const {
+  if (options_.directory.empty() || frames.written_bytes() > kMostModuleBytes) return;
   ByteWriter body;
-  body.u32(static_cast<std::uint32_t>(frames.size()));
-  for (const auto& [address, found] : frames) {
-    body.u64(address);
-    body.frames(found);
-    if (body.bytes().size() > kMostModuleBytes) return;
-  }
+  frames.write(body);
   ByteWriter file;
   file.u64(kMagic);
   file.u32(kVersion);

@@ -7,14 +7,10 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
-#include "symbolize/frame.h"
+#include "symbolize/frame_table.h"
 
 namespace dial9::symbolize {
-
-using FramesByAddress = std::unordered_map<std::uint64_t, std::vector<Frame>>;
 
 struct FrameCacheOptions {
   std::string directory;  // made when something is saved; empty: no cache
@@ -29,9 +25,9 @@ class FrameCache {
   explicit FrameCache(FrameCacheOptions options) : options_(std::move(options)) {}
 
   // `build_id` consists of hexadecimal digits. Empty: nothing is known.
-  FramesByAddress load(const std::string& build_id) const;
+  FrameTable load(const std::string& build_id) const;
   // Replaces what was there; more than kMostModuleBytes isn't kept. What fails is left out.
-  void save(const std::string& build_id, const FramesByAddress& frames) const;
+  void save(const std::string& build_id, const FrameTable& frames) const;
 
  private:
   std::string path_of(const std::string& build_id) const;

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -30,13 +31,19 @@ struct SymbolizerOptions {
   DwarfWorkerOptions dwarf = {};
   FrameCacheOptions cache = {};
   DebuginfodOptions debuginfod = {};
-  bool wants_lines = false;  // modules that have none are named in the notes
+  bool wants_lines = false;  // modules that have none are named in notes()
+  // What was found about addresses is kept until it takes so much; then each is looked up again
+  // when it is asked for.
+  std::size_t most_known_bytes = std::size_t{256} << 20;
   std::string kernel_list = "/proc/kallsyms";
   std::string boot_id = own_boot_id();
 };
 
+// Whose the notes on functions of the kernel are; their build id is the boot's id.
+inline constexpr std::string_view kKernelNotes = "kernel";
+
 // Reads files, and starts a process that reads debug information; not thread-safe. Holds at most
-// 1 GiB of symbols, and what it found of a million addresses.
+// 1 GiB of symbols, and about most_known_bytes of what it found.
 class Symbolizer {
  public:
   explicit Symbolizer(SymbolizerOptions options);
@@ -61,7 +68,10 @@ class Symbolizer {
   void save();
 
   // What was not used or not found, and what helps; once each, by now.
-  const std::vector<std::string>& notes() const;
+  std::vector<std::string> notes() const;
+  // Those on one module, or on the kernel's functions. `wants_lines`: also what only lines lack.
+  std::vector<std::string> notes_of(std::string_view path, std::string_view build_id,
+                                    bool wants_lines) const;
 
  private:
   struct State;

@@ -11,10 +11,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "symbolize/dwarf_file.h"
 #include "symbolize/elf_file.h"
+#include "symbolize/testing/elf_images.h"
 
 namespace dial9::symbolize {
 namespace {
@@ -25,13 +25,8 @@ const std::string kStripped = DIAL9_SPLIT "/worker.so";
 const std::string kDebugFile = DIAL9_SPLIT "/debug/worker.so.debug";
 
 std::string build_id_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const FileReader reader = [&](std::uint64_t offset, std::span<std::uint8_t> to) {
-    if (offset + to.size() > bytes.size()) return false;
-    std::copy_n(bytes.data() + offset, to.size(), to.data());
-    return true;
-  };
+  const std::string bytes = testing::content_of(path);
+  const FileReader reader = testing::reader_of(bytes);
   const auto elf = ElfFile::open(reader, bytes.size());
   return elf ? elf->build_id() : "";
 }
@@ -300,6 +295,71 @@ TEST_F(SymbolizerLines, LooksUpTogetherWhatItWillBeAskedFor) {
   ASSERT_EQ(hidden.size(), 1U);
   EXPECT_EQ(hidden[0].line, line_of("HIDDEN"));
   symbolizer.expect(kStripped, build_id_, {});
+}
+
+TEST_F(SymbolizerLines, AsksAgainForWhatAnAnswerHadNoRoomFor) {
+  Symbolizer symbolizer(with_lines({DIAL9_DWARF_WORKER, "1"}));
+  symbolizer.expect(kStripped, build_id_, std::vector<std::uint64_t>{hidden_, inlined_});
+  fs::remove_all(directory_ + "/.build-id");
+  expect_inlined(symbolizer.frames(kStripped, build_id_, inlined_, false));
+  const auto hidden = symbolizer.frames(kStripped, build_id_, hidden_, false);
+  ASSERT_EQ(hidden.size(), 1U);
+  EXPECT_EQ(hidden[0].line, line_of("HIDDEN"));
+  EXPECT_TRUE(symbolizer.notes().empty());
+}
+
+TEST_F(SymbolizerLines, KeepsNoMoreBytesThanItMayAndLooksAgain) {
+  SymbolizerOptions given = with_lines();
+  given.most_known_bytes = 1;
+  given.cache.directory = directory_ + "/cache";
+  {
+    Symbolizer symbolizer(given);
+    EXPECT_EQ(name(symbolizer, hidden_), "(anonymous namespace)::hidden_worker(int)");
+    symbolizer.expect(kStripped, build_id_, std::vector<std::uint64_t>{inlined_});
+    for (int i = 0; i < 2; ++i) {
+      expect_inlined(symbolizer.frames(kStripped, build_id_, inlined_, false));
+    }
+  }
+  SymbolizerOptions later = options();
+  later.cache = given.cache;
+  Symbolizer symbolizer(later);
+  EXPECT_EQ(symbolizer.frames("/nowhere/worker.so", build_id_, hidden_, false).size(), 1U)
+      << "there was room for the first";
+  EXPECT_TRUE(symbolizer.frames("/nowhere/worker.so", build_id_, inlined_, false).empty());
+}
+
+TEST_F(SymbolizerLines, TakesNoMoreLinesFromAFileThatIsOverwrittenAndNamesIt) {
+  Symbolizer symbolizer(with_lines());
+  const std::string path =
+      directory_ + "/.build-id/" + build_id_.substr(0, 2) + "/" + build_id_.substr(2) + ".debug";
+  expect_inlined(symbolizer.frames(kStripped, build_id_, inlined_, false));
+  const std::string other(40, 'c');
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+      << testing::with_build_id(testing::content_of(path), build_id_, other);
+  const auto frames = symbolizer.frames(kStripped, build_id_, hidden_, false);
+  ASSERT_EQ(frames.size(), 1U);
+  EXPECT_EQ(frames[0].name, "(anonymous namespace)::hidden_worker(int)") << "read before";
+  EXPECT_EQ(frames[0].line, 0U);
+  expect_inlined(symbolizer.frames(kStripped, build_id_, inlined_, false));
+  ASSERT_EQ(symbolizer.notes().size(), 1U);
+  EXPECT_EQ(symbolizer.notes()[0].find("not all lines from " + path), 0U) << symbolizer.notes()[0];
+  EXPECT_NE(symbolizer.notes()[0].find("has build id " + other), std::string::npos);
+}
+
+TEST_F(SymbolizerLines, TellsTheNotesOnOneModuleAlone) {
+  Symbolizer symbolizer(options());
+  (void)symbolizer.frames("/nowhere/gone.so", build_id_, hidden_, false);
+  (void)symbolizer.kernel_frames("", 1, false);
+  EXPECT_EQ(symbolizer.notes_of("/nowhere/gone.so", build_id_, false).size(), 1U);
+  EXPECT_EQ(symbolizer.notes_of(kKernelNotes, "", false).size(), 1U);
+  EXPECT_TRUE(symbolizer.notes_of("/nowhere/gone.so", std::string(40, 'a'), false).empty());
+  SymbolizerOptions given = options();
+  given.dwarf.command = {DIAL9_DWARF_WORKER};
+  Symbolizer without(given);
+  (void)without.frames(kStripped, build_id_, exported_, false);
+  EXPECT_TRUE(without.notes().empty()) << "nobody wants lines";
+  EXPECT_TRUE(without.notes_of(kStripped, build_id_, false).empty());
+  EXPECT_EQ(without.notes_of(kStripped, build_id_, true).size(), 1U);
 }
 
 TEST_F(SymbolizerLines, KnowsNothingOfAnAddressInNoFunction) {

@@ -8,6 +8,7 @@ import {
   flameBoxes,
   flameFacts,
   flameMatches,
+  flameName,
   flamePercent,
   flameReasons,
   flameTree,
@@ -22,6 +23,7 @@ const REPLY: FlameReply = {
   counts: 'sample',
   unit: 'ns',
   inverted: false,
+  by_line: false,
   uncertain: false,
   order: 'heavy',
   total: 100,
@@ -67,6 +69,14 @@ describe('the flame tree', () => {
   });
   it('leaves out what is too thin to see', () => {
     expect(flameBoxes(tree, 0, 0.5).map((box) => box.node)).toEqual([0, 1, 2]);
+  });
+  it('shows the line of a frame by line, where it is known', () => {
+    const functions = REPLY.functions.map((of, at) =>
+      at === 1 ? { ...of, file: '/src/shop.cc', line: 12 } : of,
+    );
+    expect(flameName({ ...REPLY, functions }, 2)).toBe('work');
+    expect(flameName({ ...REPLY, functions, by_line: true }, 2)).toBe('work (shop.cc:12)');
+    expect(flameName({ ...REPLY, functions, by_line: true }, 3)).toBe('Hash');
   });
   it('knows the way from the root', () => {
     expect(pathTo(tree, 3)).toEqual([0, 1, 2, 3]);

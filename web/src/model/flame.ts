@@ -58,7 +58,7 @@ export function diffTree(diff: FlameDiffReply): FlameTree {
     truncated: 0,
     left_out: 0,
     commands: [],
-    functions: diff.functions.map(({ name, module }) => ({ name, module, self: 0, total: 0 })),
+    functions: diff.functions.map((of) => ({ ...of, self: 0, total: 0 })),
     nodes: diff.nodes.map(({ function: of, parent, start, width }) => ({
       function: of,
       parent,
@@ -116,11 +116,18 @@ export function butterflyBoxes(callees: FlameTree, callers: FlameTree, least: nu
   return [...above, ...below];
 }
 
-/** The function's name; of the first node, which is all, its title. */
+/** The function's name, by line with it: "work (shop.cc:12)"; of the first node, which is all. */
 export function flameName(reply: FlameReply, node: number): string {
   const at = reply.nodes[node]?.function;
   if (at === null || at === undefined) return 'all';
-  return reply.functions[at]?.name ?? '';
+  const of = reply.functions[at];
+  return of ? functionName(reply, of) : '';
+}
+
+export function functionName(reply: FlameReply, of: FlameReply['functions'][number]): string {
+  if (!reply.by_line || !of.line) return of.name;
+  const file = (of.file ?? '').replace(/^.*\//, '');
+  return `${of.name} (${file}:${of.line})`;
 }
 
 /** "12.3 %" of all that was taken. */

@@ -17,7 +17,7 @@ describe('the choice in the address', () => {
       { of: 'time', shows: 'butterfly', around: { name: 'f<int>(a, b)', module: 'app' } },
       { of: 'live', counts: true, shows: 'table', base: 'previous' },
       { of: 'offcpu', top: 'call', parked: true, shows: 'time' },
-      { shows: 'inverted', base: 'all', scope: 'range' },
+      { shows: 'inverted', lines: true, base: 'all', scope: 'range' },
     ];
     for (const change of choices) {
       const choice = { ...FLAME_CHOICE, ...change };

@@ -31,6 +31,8 @@ export interface FlameChoice {
   parked: boolean;
   /** of the heap: allocations, not bytes */
   counts: boolean;
+  /** a frame is a line of a function */
+  lines: boolean;
   shows: FlameShows;
   /** of the butterfly; null: none is chosen yet */
   around: FlameFunction | null;
@@ -49,6 +51,7 @@ export const FLAME_CHOICE: FlameChoice = {
   top: 'reason',
   parked: false,
   counts: false,
+  lines: false,
   shows: 'icicle',
   around: null,
   base: 'none',
@@ -100,6 +103,7 @@ export function parseFlame(text: string): FlameChoice {
     else if (name === 'top' && (value === 'call' || value === 'none')) out.top = value;
     else if (name === 'parked') out.parked = value === '1';
     else if (name === 'counts') out.counts = value === '1';
+    else if (name === 'lines') out.lines = value === '1';
     else if (name === 'inverted' && value === '1') out.shows = 'inverted';
     else if (name === 'table' && value === '1') out.shows = 'table';
     else if (name === 'view' && (value === 'time' || value === 'butterfly')) out.shows = value;
@@ -132,6 +136,7 @@ export function formatFlame(choice: FlameChoice): string {
   if (choice.top !== 'reason') out.set('top', choice.top);
   if (choice.parked) out.set('parked', '1');
   if (choice.counts) out.set('counts', '1');
+  if (choice.lines) out.set('lines', '1');
   if (choice.shows === 'inverted' || choice.shows === 'table') out.set(choice.shows, '1');
   if (choice.shows === 'time' || choice.shows === 'butterfly') out.set('view', choice.shows);
   if (choice.around) out.set('fn', choice.around.name);

@@ -83,6 +83,7 @@ export class FlameSource {
     if (hasWaits(choice.of) && choice.top !== 'reason') query['top'] = choice.top;
     if (hasWaits(choice.of) && choice.parked) query['parked'] = 1;
     if (isHeap(choice.of) && choice.counts) query['counts'] = 1;
+    if (choice.lines) query['lines'] = 1;
     return query;
   }
 

@@ -248,11 +248,21 @@ interface FlameHead {
   counts: string;
   unit: 'ns' | 'bytes' | 'count';
   inverted: boolean;
+  /** a function here is a line of one */
+  by_line: boolean;
   /** a note says what the weights lack, or have too much */
   uncertain: boolean;
   notes: string[];
   nodes_left_out: number;
   functions_left_out: number;
+}
+
+/** With the file and the line where it is written, or that runs, where they are known. */
+interface FlameFunctionHead {
+  name: string;
+  module: string;
+  file?: string;
+  line?: number;
 }
 
 /** A flame tree; weights are in `unit`. See docs/spec/flame.md. */
@@ -266,7 +276,7 @@ export interface FlameReply extends FlameHead {
   left_out: number;
   /** command lines that show the same; not of parts of a butterfly */
   commands?: string[];
-  functions: { name: string; module: string; self: number; total: number }[];
+  functions: (FlameFunctionHead & { self: number; total: number })[];
   nodes: {
     function: number | null;
     parent: number | null;
@@ -293,7 +303,7 @@ export interface FlameDiffReply extends FlameHead {
   width: number;
   before: string;
   notes_before: string[];
-  functions: { name: string; module: string; self: Sides; total: Sides }[];
+  functions: (FlameFunctionHead & { self: Sides; total: Sides })[];
   nodes: {
     function: number | null;
     parent: number | null;

@@ -88,12 +88,14 @@ function kindControls(store: ViewerStore): Control[] {
     store.showFlame({ scope: value, ...kept });
   });
   const length = h('span', { class: 'soft' });
+  const lines = toggle((on) => store.showFlame({ lines: on }));
   const base = choose(BASES, 'compare with', (value) => store.showFlame({ base: value }));
   const update = (choice: FlameChoice) => {
     const stretch = store.flameStretch();
     of.value = choice.of;
     shows.value = choice.shows;
     setEnabled(shows, 'time', !isHeap(choice.of));
+    lines.set(choice.lines, 'Lines');
     scope.value = store.flameScope();
     setEnabled(scope, 'range', store.range.value !== null);
     setEnabled(scope, 'stretch', store.mark.value !== null || choice.stretch !== null);
@@ -105,7 +107,7 @@ function kindControls(store: ViewerStore): Control[] {
     const lengthNs = stretch ? stretch[1] - stretch[0] : store.durationNs;
     length.textContent = choice.span === null ? formatDuration(lengthNs) : ''; // not the span's
   };
-  return [{ elements: [of, shows, scope, length, base], update }];
+  return [{ elements: [of, shows, lines.element, scope, length, base], update }];
 }
 
 /** Whose it is. */

@@ -8,6 +8,7 @@ import {
   flamePercent,
   type FlameTree,
   flameWeight,
+  functionName,
   pointsText,
   sidesText,
 } from '../model/flame';
@@ -29,7 +30,7 @@ export function flameTable(tree: FlameTree, search: string, actions: TableAction
   const rows = shown
     .slice(0, MOST_ROWS)
     .map(({ entry, index }) =>
-      h('tr', {}, ...numbers(tree, index), ...names(entry, actions)),
+      h('tr', {}, ...numbers(tree, index), ...names(entry, functionName(reply, entry), actions)),
     );
   const lacking = shown.length - rows.length + reply.functions_left_out;
   const head = diff
@@ -67,15 +68,15 @@ function numbers(tree: FlameTree, index: number): HTMLElement[] {
   return texts.map((text) => h('td', { class: 'number' }, text));
 }
 
-function names(entry: FlameFunction, actions: TableActions): HTMLElement[] {
+function names(entry: FlameFunction, shown: string, actions: TableActions): HTMLElement[] {
   const find = () => actions.find(entry.name);
   const around = () => actions.around({ name: entry.name, module: entry.module });
   const label = `callers and callees of ${entry.name}`;
   return [
     h(
       'td',
-      { class: 'name', title: entry.name },
-      h('button', { class: 'link mono', on: { click: find } }, entry.name),
+      { class: 'name', title: shown },
+      h('button', { class: 'link mono', on: { click: find } }, shown),
     ),
     h(
       'td',

@@ -1,0 +1,153 @@
+// See frame_table.h. Written: how many addresses and how many texts; the texts; then each address
+// with the number of its frames, and these: six numbers each, those of texts counted from 1 on.
+// SPDX-License-Identifier: Apache-2.0
+#include "symbolize/frame_table.h"
+
+#include <algorithm>
+
+namespace dial9::symbolize {
+namespace {
+
+constexpr std::size_t kNumberBytes = sizeof(std::uint32_t);
+constexpr std::size_t kWrittenAddressBytes = sizeof(std::uint64_t) + kNumberBytes;
+constexpr std::size_t kTextsOfFrame = 3;
+// A node of a hash map, with its place in the table of buckets.
+constexpr std::size_t kNodeBytes = 48;
+
+}  // namespace
+
+std::uint32_t FrameTable::text_number(std::string_view text) {
+  if (text.empty()) return 0;
+  text = text.substr(0, kMostTextBytes);
+  if (const auto at = numbers_.find(text); at != numbers_.end()) return at->second;
+  const std::string& held = texts_.emplace_back(text);
+  const auto number = static_cast<std::uint32_t>(texts_.size());
+  numbers_.emplace(held, number);
+  text_bytes_ += text.size();
+  written_bytes_ += kNumberBytes + text.size();
+  return number;
+}
+
+std::string_view FrameTable::text(std::uint32_t number) const {
+  return number == 0 ? std::string_view() : std::string_view(texts_[number - 1]);
+}
+
+// The frames from `first` on are the address's.
+void FrameTable::hold(std::uint64_t address, std::uint32_t first) {
+  const auto count = static_cast<std::uint32_t>(frames_.size() - first);
+  by_address_.emplace(address, Slice{first, count});
+  written_bytes_ += kWrittenAddressBytes + count * sizeof(Held);
+}
+
+void FrameTable::add(std::uint64_t address, std::span<const Frame> frames) {
+  if (contains(address)) return;
+  const auto first = static_cast<std::uint32_t>(frames_.size());
+  for (const Frame& frame : frames.first(std::min(frames.size(), kMostFramesOfAddress))) {
+    frames_.push_back({text_number(frame.name), text_number(frame.file), frame.line,
+                       text_number(frame.at_file), frame.at_line, frame.is_inlined ? 1U : 0U});
+  }
+  hold(address, first);
+}
+
+void FrameTable::take(const FrameTable& from) {
+  constexpr std::uint32_t kNotYet = ~std::uint32_t{0};
+  std::vector<std::uint32_t> here(from.texts_.size() + 1, kNotYet);
+  const auto number = [&](std::uint32_t there) {
+    if (here[there] == kNotYet) here[there] = text_number(from.text(there));
+    return here[there];
+  };
+  for (const auto& [address, slice] : from.by_address_) {
+    if (contains(address)) continue;
+    const auto first = static_cast<std::uint32_t>(frames_.size());
+    for (std::uint32_t i = 0; i < slice.count; ++i) {
+      Held held = from.frames_[slice.first + i];
+      held.name = number(held.name);
+      held.file = number(held.file);
+      held.at_file = number(held.at_file);
+      frames_.push_back(held);
+    }
+    hold(address, first);
+  }
+}
+
+std::vector<Frame> FrameTable::frames(std::uint64_t address) const {
+  std::vector<Frame> frames;
+  const auto at = by_address_.find(address);
+  if (at == by_address_.end()) return frames;
+  frames.reserve(at->second.count);
+  for (std::uint32_t i = 0; i < at->second.count; ++i) {
+    const Held& held = frames_[at->second.first + i];
+    frames.push_back({.name = std::string(text(held.name)),
+                      .file = std::string(text(held.file)),
+                      .line = held.line,
+                      .at_file = std::string(text(held.at_file)),
+                      .at_line = held.at_line,
+                      .is_inlined = held.is_inlined != 0});
+  }
+  return frames;
+}
+
+std::size_t FrameTable::bytes() const {
+  return text_bytes_ + texts_.size() * (sizeof(std::string) + kNodeBytes) +
+         frames_.capacity() * sizeof(Held) + by_address_.size() * kNodeBytes;
+}
+
+void FrameTable::write(ByteWriter& out) const {
+  out.u32(static_cast<std::uint32_t>(by_address_.size()));
+  out.u32(static_cast<std::uint32_t>(texts_.size()));
+  for (const std::string& text : texts_) out.text(text);
+  for (const auto& [address, slice] : by_address_) {
+    out.u64(address);
+    out.u32(slice.count);
+    for (std::uint32_t i = 0; i < slice.count; ++i) {
+      const Held& held = frames_[slice.first + i];
+      for (const std::uint32_t number :
+           {held.name, held.file, held.line, held.at_file, held.at_line, held.is_inlined}) {
+        out.u32(number);
+      }
+    }
+  }
+}
+
+// Sizes are checked before anything is taken for them: an address with its frames has a size, and
+// a text that no frame can need isn't one of ours.
+FrameTable FrameTable::read(ByteReader& in, std::size_t most_addresses) {
+  FrameTable table;
+  const std::size_t addresses = in.u32();
+  const std::size_t texts = in.u32();
+  const bool is_sound = addresses <= most_addresses &&
+                        addresses <= in.rest().size() / kWrittenAddressBytes &&
+                        texts <= addresses * kMostFramesOfAddress * kTextsOfFrame;
+  if (!is_sound) in.fail();
+  for (std::size_t i = 0; i < texts && in.is_whole(); ++i) {
+    const std::string text = in.text();
+    if (table.text_number(text) != i + 1) in.fail();  // empty, or there before
+  }
+  for (std::size_t i = 0; i < addresses && in.is_whole(); ++i) {
+    const std::uint64_t address = in.u64();
+    const std::uint32_t count = in.u32();
+    const auto first = static_cast<std::uint32_t>(table.frames_.size());
+    if (count > kMostFramesOfAddress || table.contains(address)) in.fail();
+    for (std::uint32_t k = 0; k < count && in.is_whole(); ++k) {
+      Held& held = table.frames_.emplace_back();
+      for (std::uint32_t* const number :
+           {&held.name, &held.file, &held.line, &held.at_file, &held.at_line, &held.is_inlined}) {
+        *number = in.u32();
+      }
+      const std::uint32_t most = std::max({held.name, held.file, held.at_file});
+      if (most > texts || held.is_inlined > 1) in.fail();
+    }
+    table.hold(address, first);
+  }
+  if (!in.is_whole()) return {};
+  return table;
+}
+
+bool FrameTable::operator==(const FrameTable& other) const {
+  return size() == other.size() &&
+         std::all_of(by_address_.begin(), by_address_.end(), [&](const auto& one) {
+           return other.contains(one.first) && frames(one.first) == other.frames(one.first);
+         });
+}
+
+}  // namespace dial9::symbolize
