@@ -100,6 +100,7 @@ struct DwarfFile::State {
   ~State() { close(); }
   Result<void> open();
   void close();
+  void forget();
   void list_units();
   void let_go(ByteSpan bytes) const;
   void look_at(const Unit& unit);
@@ -151,6 +152,16 @@ void DwarfFile::State::close() {
   if (dwarf != nullptr) ::dwarf_end(std::exchange(dwarf, nullptr));
   if (elf != nullptr) ::elf_end(std::exchange(elf, nullptr));
   if (map != nullptr) ::munmap(std::exchange(map, nullptr), map_bytes);
+}
+
+// What we made of the units; it is made again when it is needed.
+void DwarfFile::State::forget() {
+  for (Unit& unit : units) {
+    unit.functions = {};
+    unit.is_read = false;
+  }
+  lines.clear();
+  described.clear();
 }
 
 // What was read of the file needn't stay in memory: a page that is needed once more comes from the
@@ -470,6 +481,10 @@ std::vector<Frame> DwarfFile::frames(std::uint64_t address) {
   if (state.grown >= kLookEach) {
     state.grown = 0;
     if (bytes_in_use() > state.most_bytes) {
+      state.forget();
+      (void)::malloc_trim(0);
+    }
+    if (bytes_in_use() > state.most_bytes) {  // so libdw keeps it
       state.close();
       (void)::malloc_trim(0);
       (void)state.open();  // a file that changed meanwhile has no units then

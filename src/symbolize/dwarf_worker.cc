@@ -22,7 +22,7 @@
 namespace dial9::symbolize {
 namespace {
 
-constexpr std::size_t kMostKeptBytes = 40 << 20;
+constexpr std::size_t kMostKeptBytes = 20 << 20;
 constexpr rlim_t kMostCpuSeconds = 300;
 constexpr std::size_t kMostFiles = 8192;
 
@@ -180,8 +180,7 @@ Result<std::uint32_t> DwarfWorker::open(const std::string& path, const std::stri
   return static_cast<std::uint32_t>(files_.size() - 1);
 }
 
-Result<FrameTable> DwarfWorker::frames(std::uint32_t number,
-                                       std::span<const std::uint64_t> addresses) {
+Result<void> DwarfWorker::ask(std::uint32_t number, std::span<const std::uint64_t> addresses) {
   File& file = files_[number];
   if (file.process != process_.number()) {  // another file ended the one that had it
     const Result<std::uint32_t> again = open_in_worker(file);
@@ -189,12 +188,21 @@ Result<FrameTable> DwarfWorker::frames(std::uint32_t number,
     file.process = process_.number();
     file.number = *again;
   }
-  const Result<Bytes> bytes =
-      process_.ask(frames_question(file.number, addresses), options_.look_ms);
+  return process_.send(frames_question(file.number, addresses), options_.look_ms);
+}
+
+Result<FrameTable> DwarfWorker::answer(std::span<const std::uint64_t> asked) {
+  const Result<Bytes> bytes = process_.receive(options_.look_ms);
   if (!bytes) return std::unexpected(bytes.error());
-  WorkerAnswer<FrameTable> answer = read_frames_answer(*bytes, addresses);
+  WorkerAnswer<FrameTable> answer = read_frames_answer(*bytes, asked);
   if (!answer.makes_sense) process_.stop();
   return std::move(answer.value);
+}
+
+Result<FrameTable> DwarfWorker::frames(std::uint32_t number,
+                                       std::span<const std::uint64_t> addresses) {
+  if (const auto sent = ask(number, addresses); !sent) return std::unexpected(sent.error());
+  return answer(addresses);
 }
 
 }  // namespace dial9::symbolize

@@ -41,6 +41,10 @@ class DwarfWorker {
   // kMostAddresses, each once. Errors: kCorrupt (the file was written to, or is another one now),
   // kLimit, kIo.
   Result<FrameTable> frames(std::uint32_t file, std::span<const std::uint64_t> addresses);
+  // The same in two steps, so that several workers look at a time: the answer to a question that
+  // was sent is taken before anything else is asked.
+  Result<void> ask(std::uint32_t file, std::span<const std::uint64_t> addresses);
+  Result<FrameTable> answer(std::span<const std::uint64_t> asked);
 
  private:
   struct File {

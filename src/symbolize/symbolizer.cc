@@ -3,6 +3,7 @@
 #include "symbolize/symbolizer.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 constexpr std::size_t kMostModules = 8192;
+constexpr std::size_t kMostReaders = 2;
 constexpr std::size_t kMostNotes = 1000;
 constexpr std::size_t kTextCost = 96;  // what a text of its own takes beside its bytes
 
@@ -38,9 +40,9 @@ struct Symbolizer::State {
     std::optional<ElfSymbols> symbols;
     std::unordered_map<const char*, std::string> demangled;
     std::string dwarf_path;  // the file with its debug information; empty: none, or not used
-    std::optional<std::uint32_t> dwarf;  // the worker's number of it
-    FrameTable known;                    // what its debug information says
-    bool has_new = false;                // that the cache on disk doesn't have
+    std::array<std::optional<std::uint32_t>, kMostReaders> dwarf;  // each worker's number of it
+    FrameTable known;      // what its debug information says
+    bool has_new = false;  // that the cache on disk doesn't have
   };
   using Key = std::pair<std::string, std::string>;  // path, build id
   struct Note {
@@ -51,12 +53,12 @@ struct Symbolizer::State {
 
   explicit State(SymbolizerOptions given)
       : options(std::move(given)),
-        worker(options.dwarf),
+        workers{DwarfWorker(options.dwarf), DwarfWorker(options.dwarf)},
         cache(options.cache),
         debuginfod(options.debuginfod) {}
 
   SymbolizerOptions options;
-  DwarfWorker worker;
+  std::array<DwarfWorker, kMostReaders> workers;
   FrameCache cache;
   Debuginfod debuginfod;
   std::map<Key, Module> modules;
@@ -81,7 +83,10 @@ struct Symbolizer::State {
   std::string demangled(Module& module, std::string_view name);
   std::vector<Frame> look(Module& module, std::uint64_t code);
   void keep(Module& module, const FrameTable& found);
-  std::size_t from_dwarf(Module& module, std::span<const std::uint64_t> codes);
+  void give_up(Module& module, const Error& error);
+  bool ask(Module& module, std::size_t reader, std::span<const std::uint64_t> codes);
+  std::size_t answer(Module& module, std::size_t reader, std::span<const std::uint64_t> codes);
+  void look_together(Module& module, std::span<const std::uint64_t> codes);
   Module* module_of(std::string_view path, std::string_view build_id);
 };
 
@@ -230,31 +235,67 @@ void Symbolizer::State::keep(Module& module, const FrameTable& found) {
   module.has_new = true;
 }
 
+void Symbolizer::State::give_up(Module& module, const Error& error) {
+  if (module.dwarf_path.empty()) return;  // another reader has
+  note(module, (module.known.empty() ? "no lines from " : "not all lines from ") +
+                   module.dwarf_path + ": " + error.message);
+  module.dwarf_path.clear();
+}
+
+// Whether answer() is to be called.
+bool Symbolizer::State::ask(Module& module, std::size_t reader,
+                            std::span<const std::uint64_t> codes) {
+  if (codes.empty() || module.dwarf_path.empty()) return false;
+  std::optional<std::uint32_t>& number = module.dwarf[reader];
+  if (!number) {
+    const Result<std::uint32_t> opened = workers[reader].open(module.dwarf_path, module.build_id);
+    if (opened) number = *opened;
+    if (!opened) give_up(module, opened.error());
+  }
+  if (!number) return false;
+  const Result<void> asked = workers[reader].ask(*number, codes);
+  if (!asked) give_up(module, asked.error());
+  return asked.has_value();
+}
+
 // Into `known` while there is room, and of the first address into `looked_up`. Of how many of the
 // addresses; 0: of none, and there is no sense in asking again.
-std::size_t Symbolizer::State::from_dwarf(Module& module, std::span<const std::uint64_t> codes) {
-  const auto give_up = [&](const Error& error) {
-    note(module, (module.known.empty() ? "no lines from " : "not all lines from ") +
-                     module.dwarf_path + ": " + error.message);
-    module.dwarf_path.clear();
-    return std::size_t{0};
-  };
-  if (!module.dwarf) {
-    const Result<std::uint32_t> opened = worker.open(module.dwarf_path, module.build_id);
-    if (!opened) return give_up(opened.error());
-    module.dwarf = *opened;
+std::size_t Symbolizer::State::answer(Module& module, std::size_t reader,
+                                      std::span<const std::uint64_t> codes) {
+  const Result<FrameTable> found = workers[reader].answer(codes);
+  if (!found) {
+    give_up(module, found.error());
+    return 0;
   }
-  const Result<FrameTable> found = worker.frames(*module.dwarf, codes);
-  if (!found) return give_up(found.error());
   keep(module, *found);
   looked_up = found->frames(codes.front());
   return found->size();
 }
 
+// Two readers have a half each where that is worth a second process: each unit is then read by one
+// of them, but for one.
+void Symbolizer::State::look_together(Module& module, std::span<const std::uint64_t> codes) {
+  const bool are_two = codes.size() > DwarfWorker::kMostAddresses && options.readers > 1;
+  const std::size_t first = are_two ? codes.size() / 2 : codes.size();
+  std::array<std::span<const std::uint64_t>, kMostReaders> rest{codes.first(first),
+                                                                codes.subspan(first)};
+  while (!module.dwarf_path.empty() && has_room() && !(rest[0].empty() && rest[1].empty())) {
+    std::array<std::span<const std::uint64_t>, kMostReaders> asked{};
+    for (std::size_t i = 0; i < kMostReaders; ++i) {
+      const auto next = rest[i].first(std::min(rest[i].size(), DwarfWorker::kMostAddresses));
+      if (ask(module, i, next)) asked[i] = next;
+    }
+    for (std::size_t i = 0; i < kMostReaders; ++i) {
+      if (!asked[i].empty()) rest[i] = rest[i].subspan(answer(module, i, asked[i]));
+    }
+  }
+}
+
 // What debug information says.
 std::vector<Frame> Symbolizer::State::look(Module& module, std::uint64_t code) {
   if (module.known.contains(code)) return module.known.frames(code);
-  if (module.dwarf_path.empty() || from_dwarf(module, {&code, 1}) == 0) return {};
+  const std::span<const std::uint64_t> one(&code, 1);
+  if (!ask(module, 0, one) || answer(module, 0, one) == 0) return {};
   return std::move(looked_up);
 }
 
@@ -284,11 +325,7 @@ void Symbolizer::expect(std::string_view path, std::string_view build_id,
   }
   std::sort(codes.begin(), codes.end());  // unit by unit
   codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
-  for (std::span<const std::uint64_t> rest = codes;
-       !rest.empty() && !module->dwarf_path.empty() && state.has_room();) {
-    const std::size_t most = std::min(rest.size(), DwarfWorker::kMostAddresses);
-    rest = rest.subspan(state.from_dwarf(*module, rest.first(most)));  // 0: and no path any more
-  }
+  state.look_together(*module, codes);
 }
 
 Symbolizer::Symbolizer(SymbolizerOptions options)

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "symbolize/debuginfod.h"
@@ -32,6 +33,8 @@ struct SymbolizerOptions {
   FrameCacheOptions cache = {};
   DebuginfodOptions debuginfod = {};
   bool wants_lines = false;  // modules that have none are named in notes()
+  // Processes that read debug information at a time, where many addresses are expected: 1 or 2.
+  unsigned readers = std::thread::hardware_concurrency();
   // What was found about addresses is kept until it takes so much; then each is looked up again
   // when it is asked for.
   std::size_t most_known_bytes = std::size_t{256} << 20;
@@ -42,7 +45,7 @@ struct SymbolizerOptions {
 // Whose the notes on functions of the kernel are; their build id is the boot's id.
 inline constexpr std::string_view kKernelNotes = "kernel";
 
-// Reads files, and starts a process that reads debug information; not thread-safe. Holds at most
+// Reads files, and starts processes that read debug information; not thread-safe. Holds at most
 // 1 GiB of symbols, and about most_known_bytes of what it found.
 class Symbolizer {
  public:

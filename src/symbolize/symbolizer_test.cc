@@ -308,6 +308,40 @@ TEST_F(SymbolizerLines, AsksAgainForWhatAnAnswerHadNoRoomFor) {
   EXPECT_TRUE(symbolizer.notes().empty());
 }
 
+TEST_F(SymbolizerLines, HasTheSameFromTwoReadersAtATime) {
+  std::vector<std::uint64_t> many;
+  for (std::uint64_t i = 0; i < 3000; ++i) many.push_back(inlined_ + 1500 - i);
+  SymbolizerOptions given = with_lines();
+  given.readers = 1;
+  Symbolizer one(given);
+  one.expect(kStripped, build_id_, many);
+  given.readers = 2;
+  Symbolizer two(given);
+  two.expect(kStripped, build_id_, many);
+  fs::remove_all(directory_ + "/.build-id");
+  for (const std::uint64_t address : many) {
+    EXPECT_EQ(one.frames(kStripped, build_id_, address, false),
+              two.frames(kStripped, build_id_, address, false));
+  }
+  expect_inlined(two.frames(kStripped, build_id_, inlined_, false));
+  EXPECT_TRUE(two.notes().empty());
+}
+
+TEST_F(SymbolizerLines, KeepsWhatOneReaderFoundWhereTheOtherEnds) {
+  const std::string flag = directory_ + "/flag";
+  SymbolizerOptions given = with_lines({"/bin/sh", "-c",
+                                        "if [ -e '" + flag + "' ]; then exit 1; fi; : > '" + flag +
+                                            "'; exec '" DIAL9_DWARF_WORKER "'"});
+  given.readers = 2;
+  Symbolizer symbolizer(given);
+  std::vector<std::uint64_t> many;
+  for (std::uint64_t i = 0; i < 3000; ++i) many.push_back(inlined_ + i);
+  symbolizer.expect(kStripped, build_id_, many);
+  expect_inlined(symbolizer.frames(kStripped, build_id_, inlined_, false));
+  ASSERT_EQ(symbolizer.notes().size(), 1U);
+  EXPECT_NE(symbolizer.notes()[0].find("lines from " + directory_), std::string::npos);
+}
+
 TEST_F(SymbolizerLines, KeepsNoMoreBytesThanItMayAndLooksAgain) {
   SymbolizerOptions given = with_lines();
   given.most_known_bytes = 1;

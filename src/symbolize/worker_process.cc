@@ -145,18 +145,33 @@ void WorkerProcess::stop() {
   pid_ = 0;
 }
 
-Result<Bytes> WorkerProcess::ask(std::span<const std::uint8_t> question, int within_ms) {
-  const auto until = Clock::now() + std::chrono::milliseconds(within_ms);
-  Bytes answer;
-  Moved moved = send_message(socket_.get(), question, until);
-  if (moved == Moved::kAll) moved = receive_message(socket_.get(), answer, until);
-  if (moved == Moved::kAll) return answer;
+std::unexpected<Error> WorkerProcess::failed(bool is_late, int within_ms) {
   stop();
-  if (moved == Moved::kLate) {
+  if (is_late) {
     return make_error(ErrorCode::kLimit,
                       "it took longer than " + std::to_string(within_ms / 1000) + " s");
   }
   return make_error(ErrorCode::kIo, "the process that does it ended");
+}
+
+Result<void> WorkerProcess::send(std::span<const std::uint8_t> question, int within_ms) {
+  const auto until = Clock::now() + std::chrono::milliseconds(within_ms);
+  const Moved moved = send_message(socket_.get(), question, until);
+  if (moved != Moved::kAll) return failed(moved == Moved::kLate, within_ms);
+  return {};
+}
+
+Result<Bytes> WorkerProcess::receive(int within_ms) {
+  const auto until = Clock::now() + std::chrono::milliseconds(within_ms);
+  Bytes answer;
+  const Moved moved = receive_message(socket_.get(), answer, until);
+  if (moved != Moved::kAll) return failed(moved == Moved::kLate, within_ms);
+  return answer;
+}
+
+Result<Bytes> WorkerProcess::ask(std::span<const std::uint8_t> question, int within_ms) {
+  if (const auto sent = send(question, within_ms); !sent) return std::unexpected(sent.error());
+  return receive(within_ms);
 }
 
 }  // namespace dial9::symbolize

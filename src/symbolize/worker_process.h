@@ -38,8 +38,13 @@ class WorkerProcess {
 
   // Asks the one that runs. Errors: kLimit (too long), kIo (it ended); then none runs.
   Result<std::vector<std::uint8_t>> ask(std::span<const std::uint8_t> question, int within_ms);
+  // The same in two steps; the answer to one question is received before the next one is sent.
+  Result<void> send(std::span<const std::uint8_t> question, int within_ms);
+  Result<std::vector<std::uint8_t>> receive(int within_ms);
 
  private:
+  std::unexpected<Error> failed(bool is_late, int within_ms);
+
   std::vector<std::string> command_;
   std::vector<std::string> variables_;
   int starts_ = 0;
