@@ -63,7 +63,7 @@ struct RecorderOptions {
   // Record nothing until enable().
   bool starts_disabled = false;
   // What dead processes (whose lock is free) left in the directory: recover it, and remove it
-  // beyond the budget and beyond 1,000 runs, the oldest first; on the collector's thread. False:
+  // beyond the budget and beyond 256 runs, the oldest first; on the collector's thread. False:
   // leave it alone.
   bool removes_dead_runs = true;
   std::string service_name;  // empty: the program's name

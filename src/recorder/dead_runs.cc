@@ -17,13 +17,12 @@ namespace {
 
 // 2 MiB of names. What is beyond comes with a later start: this one makes room.
 constexpr std::size_t kMostNames = 65'536;
-// Of a piece, each about a millisecond.
+constexpr std::uint64_t kPieceNs = 1'000'000;
+constexpr std::uint64_t kEndNs = 5'000'000;
+// Of kAge: they take a microsecond each.
 constexpr std::size_t kAgesAPiece = 256;
-constexpr std::size_t kRemovalsAPiece = 16;
-constexpr std::size_t kLooksAPiece = 32;
-// At a recorder's end: so many names are looked at, and so many pieces of runs removed.
-constexpr std::size_t kMostNamesAtEnd = 16 * kMostDeadRuns;
-constexpr int kRemovalPiecesAtEnd = 8;
+// At a recorder's end no more are looked at.
+constexpr std::size_t kMostNamesAtEnd = 16'384;
 
 bool is_older(const LeftFile& a, const LeftFile& b) {
   return a.modified_ns != b.modified_ns ? a.modified_ns < b.modified_ns : a.path < b.path;
@@ -38,27 +37,37 @@ bool may_live(const std::string& boot_id) {
 }  // namespace
 
 DeadRuns::DeadRuns(std::string root, std::string own_boot_id,
-                   std::function<void(const std::string&)> message)
-    : root_(std::move(root)), own_boot_id_(std::move(own_boot_id)), message_(std::move(message)) {}
+                   std::function<void(const std::string&)> message,
+                   std::function<std::uint64_t()> now_ns)
+    : root_(std::move(root)),
+      own_boot_id_(std::move(own_boot_id)),
+      message_(std::move(message)),
+      now_ns_(std::move(now_ns)) {}
 
 bool DeadRuns::step() {
+  const std::uint64_t end_ns = now_ns_() + kPieceNs;
+  if (phase_ == Phase::kList) list();
   switch (phase_) {
-    case Phase::kList:
-      list();
-      break;
     case Phase::kAge:
       age();
       break;
     case Phase::kThin:
-      thin();
+      thin(end_ns);
       break;
     case Phase::kLook:
-      look();
+      look(end_ns);
       break;
+    case Phase::kList:
     case Phase::kKnown:
       break;
   }
   return phase_ != Phase::kKnown;
+}
+
+void DeadRuns::know() {
+  if (phase_ == Phase::kList) list();
+  if (phase_ == Phase::kAge || phase_ == Phase::kThin) end_thinning();
+  if (phase_ == Phase::kLook) look(~std::uint64_t{0});
 }
 
 void DeadRuns::list() {
@@ -67,7 +76,6 @@ void DeadRuns::list() {
                 [&](const std::string& name) { return name == own_boot_id_ || !is_boot_id(name); });
   seen_ = names_.size();
   phase_ = seen_ > kMostDeadRuns ? Phase::kAge : Phase::kLook;
-  if (seen_ <= kLooksAPiece) look();
 }
 
 // A run's directory is as old as the last file that was made or renamed in it.
@@ -81,18 +89,22 @@ void DeadRuns::age() {
     name.clear();
   }
   if (next_ < names_.size()) return;
-  std::erase(names_, std::string());
   std::sort(by_age_.rbegin(), by_age_.rend());
   excess_ = by_age_.size() > kMostDeadRuns ? by_age_.size() - kDeadRunsKept : 0;
   phase_ = Phase::kThin;
 }
 
-void DeadRuns::thin() {
-  for (std::size_t i = 0; i < kRemovalsAPiece && excess_ != 0; ++i, --excess_) {
+void DeadRuns::thin(std::uint64_t end_ns) {
+  for (bool has_time = true; has_time && excess_ != 0; --excess_) {
     if (remove_dead_run(path_of(by_age_.back().second))) ++runs_removed_;
     by_age_.pop_back();
+    has_time = now_ns_() < end_ns;
   }
-  if (excess_ != 0) return;
+  if (excess_ == 0) end_thinning();
+}
+
+void DeadRuns::end_thinning() {
+  std::erase(names_, std::string());
   for (auto& [modified_ns, name] : by_age_) names_.push_back(std::move(name));
   by_age_ = {};
   phase_ = Phase::kLook;
@@ -108,8 +120,8 @@ void DeadRuns::tell() {
            " are kept (removes_dead_runs off, DIAL9_GC_DEAD_NAMESPACES=0: all)");
 }
 
-void DeadRuns::look() {
-  for (std::size_t i = 0; i < kLooksAPiece && !names_.empty(); ++i) {
+void DeadRuns::look(std::uint64_t end_ns) {
+  for (bool has_time = true; has_time && !names_.empty(); has_time = now_ns_() < end_ns) {
     const std::string run = path_of(names_.back());
     names_.pop_back();
     auto dead = look_at_dead_run(run);
@@ -130,10 +142,11 @@ void DeadRuns::look() {
 }
 
 void DeadRuns::bound_count() {
+  const std::uint64_t end_ns = now_ns_() + kEndNs;
   if (phase_ == Phase::kList) list();
   if (seen_ > kMostNamesAtEnd) return;
   while (phase_ == Phase::kAge) age();
-  for (int i = 0; i < kRemovalPiecesAtEnd && phase_ == Phase::kThin; ++i) thin();
+  if (phase_ == Phase::kThin) thin(end_ns);
   tell();
 }
 

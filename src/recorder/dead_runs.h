@@ -13,27 +13,32 @@
 #include <utility>
 #include <vector>
 
+#include "recorder/clock_calibration.h"
 #include "recorder/run_directory.h"
 
 namespace dial9::internal {
 
 // Beyond this many the oldest are removed, until kDeadRunsKept are left: so not each of many short
 // programs has to find out which is the oldest.
-inline constexpr std::size_t kMostDeadRuns = 1'000;
-inline constexpr std::size_t kDeadRunsKept = 900;
+inline constexpr std::size_t kMostDeadRuns = 256;
+inline constexpr std::size_t kDeadRunsKept = 224;
 
 // One thread's at a time.
 class DeadRuns {
  public:
-  // Looks at nothing yet. `message` gets a line where there were too many.
+  // Looks at nothing yet. `message` gets a line where there were too many. `now_ns`: the clock that
+  // ends pieces.
   DeadRuns(std::string root, std::string own_boot_id,
-           std::function<void(const std::string&)> message);
+           std::function<void(const std::string&)> message,
+           std::function<std::uint64_t()> now_ns = kernel_now_ns);
 
-  // One piece. False: all is known.
+  // One piece: a millisecond, or what one run takes. False: all is known.
   bool step();
+  // All at once, for whoever can't go on without; removes none. 30 us a run.
+  void know();
   bool is_known() const { return phase_ == Phase::kKnown; }
-  // For a recorder that ends before step() was done: their number is within the bound afterwards,
-  // or at least 100 less than it was. Up to 5 ms, in one of 100 starts of short programs.
+  // For a recorder that ends before step() was done: where there are too many, at least one goes.
+  // At most 5 ms, or what one run takes.
   void bound_count();
 
   // What is known so far: files of the recorder, in dead runs.
@@ -53,14 +58,16 @@ class DeadRuns {
   enum class Phase : std::uint8_t { kList, kAge, kThin, kLook, kKnown };
   void list();
   void age();
-  void thin();
-  void look();
+  void thin(std::uint64_t end_ns);
+  void end_thinning();
+  void look(std::uint64_t end_ns);
   void tell();
   std::string path_of(const std::string& name) const { return root_ + "/" + name; }
 
   const std::string root_;
   const std::string own_boot_id_;
   const std::function<void(const std::string&)> message_;
+  const std::function<std::uint64_t()> now_ns_;
   Phase phase_ = Phase::kList;
   std::vector<std::string> names_;                            // of runs, still to be looked at
   std::size_t next_ = 0;                                      // of names_, in kAge

@@ -17,7 +17,7 @@ namespace dial9::internal {
 namespace {
 
 // Of the budget: what may be written before all dead runs are known, and what is kept free for it.
-constexpr std::uint64_t kCreditParts = 32'768;
+constexpr std::uint64_t kCreditParts = 8'192;
 constexpr std::uint64_t kCreditReserveParts = 32;
 
 }  // namespace
@@ -34,10 +34,17 @@ bool DiskStore::look_for_dead_runs() {
   return has_more;
 }
 
+// At once: whoever can't go on without.
+void DiskStore::know_dead_runs() {
+  if (!dead_ || dead_->is_known()) return;
+  dead_->know();
+  keep_within_budget();
+}
+
 // Runs that end before they know of the others wrote on credit. As many of them as are kept take
 // less than the part that is left out here.
 std::uint64_t DiskStore::budget_bytes() const {
-  static_assert(kMostDeadRuns < kCreditParts / kCreditReserveParts);
+  static_assert(kMostDeadRuns <= kCreditParts / kCreditReserveParts);
   return options_.budget_bytes - (dead_ ? options_.budget_bytes / kCreditReserveParts : 0);
 }
 
@@ -85,8 +92,7 @@ void DiskStore::rescan() {
 }
 
 bool DiskStore::evict_oldest() {
-  while (look_for_dead_runs()) {  // which is the oldest?
-  }
+  know_dead_runs();  // which is the oldest?
   if (evict_of_dead_runs({})) return true;
   if (sealed_.empty()) return false;
   held_bytes_ -= sealed_.begin()->second.bytes;
@@ -107,8 +113,7 @@ Result<void> DiskStore::open(std::uint64_t index, std::uint64_t reserve_bytes) {
   active_index_ = index;
   active_bytes_ = 0;
   // The first one is made at once, whatever lies in the directory: what it may take is bounded.
-  while (has_opened_ && look_for_dead_runs()) {
-  }
+  if (has_opened_) know_dead_runs();
   if (!dead_ || dead_->is_known()) keep_within_budget();
   has_opened_ = true;
   const std::string path = active_path();
@@ -149,10 +154,7 @@ Result<void> DiskStore::write_all(std::span<const std::uint8_t> bytes) {
 
 Result<void> DiskStore::append(std::span<const std::uint8_t> bytes) {
   (void)run_.keep_lock();
-  if (dead_ && !dead_->is_known() && !has_credit(bytes.size())) {
-    while (look_for_dead_runs()) {
-    }
-  }
+  if (!has_credit(bytes.size())) know_dead_runs();
   auto written = write_all(bytes);
   // A full disk: the oldest goes for the newest, as in the budget; nobody else's file is touched.
   while (!written && written.error().code == ErrorCode::kNoSpace && evict_oldest()) {

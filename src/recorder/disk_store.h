@@ -2,7 +2,7 @@
 // `trace.{n}.bin` when sealed. Strongest property: the recorder's files under the root never exceed
 // the budget, counting what dead runs left and a full segment for the active one; a failed write
 // leaves no half stream behind. What dead runs left is found out in pieces: until it is known, only
-// a 32,768th of the budget may be written. Spec: docs/spec/recorder.md, "Dead runs".
+// an 8,192nd of the budget may be written. Spec: docs/spec/recorder.md, "Dead runs".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -53,6 +53,7 @@ class DiskStore : public SegmentStore {
     std::uint64_t bytes;
   };
   void rescan();
+  void know_dead_runs();
   bool evict_oldest();
   bool evict_of_dead_runs(const std::string& spared_run);
   void keep_within_budget();

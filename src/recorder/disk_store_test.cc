@@ -150,12 +150,12 @@ TEST(DiskStore, BeginsItsFirstSegmentBeforeItKnowsTheDeadAndTakesLittleUntilThen
   auto run = RunDirectory::create(dir.path(), "abcd-1");
   DiskStore store(*run, {1 << 30, 0, true});
   ASSERT_TRUE(store.open(0, 1 << 20));
-  ASSERT_TRUE(store.append(block(32 << 10)));
+  ASSERT_TRUE(store.append(block(128 << 10)));
   EXPECT_FALSE(store.dead_runs()->is_known());
-  EXPECT_EQ(store.bytes_held(), 32U << 10);
+  EXPECT_EQ(store.bytes_held(), 128U << 10);
   ASSERT_TRUE(store.append(block(1)));
-  EXPECT_TRUE(store.dead_runs()->is_known()) << "a 32,768th of the budget is used up";
-  EXPECT_EQ(store.bytes_held(), 401U + (32U << 10));
+  EXPECT_TRUE(store.dead_runs()->is_known()) << "an 8,192nd of the budget is used up";
+  EXPECT_EQ(store.bytes_held(), 401U + (128U << 10));
   DiskStore next(*run, {1 << 30, 0, true});
   ASSERT_TRUE(next.open(1, 1 << 20));
   ASSERT_TRUE(next.append(block(10)));
