@@ -84,8 +84,9 @@ struct Symbolizer::State {
   std::vector<Frame> look(Module& module, std::uint64_t code);
   void keep(Module& module, const FrameTable& found);
   void give_up(Module& module, const Error& error);
-  bool ask(Module& module, std::size_t reader, std::span<const std::uint64_t> codes);
-  std::size_t answer(Module& module, std::size_t reader, std::span<const std::uint64_t> codes);
+  Result<void> ask(Module& module, std::size_t reader, std::span<const std::uint64_t> codes);
+  Result<std::size_t> answer(Module& module, std::size_t reader,
+                             std::span<const std::uint64_t> codes);
   void look_together(Module& module, std::span<const std::uint64_t> codes);
   Module* module_of(std::string_view path, std::string_view build_id);
 };
@@ -236,37 +237,28 @@ void Symbolizer::State::keep(Module& module, const FrameTable& found) {
 }
 
 void Symbolizer::State::give_up(Module& module, const Error& error) {
-  if (module.dwarf_path.empty()) return;  // another reader has
   note(module, (module.known.empty() ? "no lines from " : "not all lines from ") +
                    module.dwarf_path + ": " + error.message);
   module.dwarf_path.clear();
 }
 
-// Whether answer() is to be called.
-bool Symbolizer::State::ask(Module& module, std::size_t reader,
-                            std::span<const std::uint64_t> codes) {
-  if (codes.empty() || module.dwarf_path.empty()) return false;
+Result<void> Symbolizer::State::ask(Module& module, std::size_t reader,
+                                    std::span<const std::uint64_t> codes) {
   std::optional<std::uint32_t>& number = module.dwarf[reader];
   if (!number) {
     const Result<std::uint32_t> opened = workers[reader].open(module.dwarf_path, module.build_id);
-    if (opened) number = *opened;
-    if (!opened) give_up(module, opened.error());
+    if (!opened) return std::unexpected(opened.error());
+    number = *opened;
   }
-  if (!number) return false;
-  const Result<void> asked = workers[reader].ask(*number, codes);
-  if (!asked) give_up(module, asked.error());
-  return asked.has_value();
+  return workers[reader].ask(*number, codes);
 }
 
 // Into `known` while there is room, and of the first address into `looked_up`. Of how many of the
-// addresses; 0: of none, and there is no sense in asking again.
-std::size_t Symbolizer::State::answer(Module& module, std::size_t reader,
-                                      std::span<const std::uint64_t> codes) {
+// addresses, from the first on.
+Result<std::size_t> Symbolizer::State::answer(Module& module, std::size_t reader,
+                                              std::span<const std::uint64_t> codes) {
   const Result<FrameTable> found = workers[reader].answer(codes);
-  if (!found) {
-    give_up(module, found.error());
-    return 0;
-  }
+  if (!found) return std::unexpected(found.error());
   keep(module, *found);
   looked_up = found->frames(codes.front());
   return found->size();
@@ -281,21 +273,36 @@ void Symbolizer::State::look_together(Module& module, std::span<const std::uint6
                                                                 codes.subspan(first)};
   while (!module.dwarf_path.empty() && has_room() && !(rest[0].empty() && rest[1].empty())) {
     std::array<std::span<const std::uint64_t>, kMostReaders> asked{};
+    std::optional<Error> failed;
     for (std::size_t i = 0; i < kMostReaders; ++i) {
       const auto next = rest[i].first(std::min(rest[i].size(), DwarfWorker::kMostAddresses));
-      if (ask(module, i, next)) asked[i] = next;
+      const Result<void> sent = next.empty() ? Result<void>() : ask(module, i, next);
+      if (sent) asked[i] = next;
+      if (!sent) failed = sent.error();
     }
     for (std::size_t i = 0; i < kMostReaders; ++i) {
-      if (!asked[i].empty()) rest[i] = rest[i].subspan(answer(module, i, asked[i]));
+      if (asked[i].empty()) continue;
+      const Result<std::size_t> answered = answer(module, i, asked[i]);
+      if (answered) rest[i] = rest[i].subspan(*answered);
+      if (!answered) failed = answered.error();
     }
+    if (failed) give_up(module, *failed);  // behind all answers: these count
   }
 }
 
 // What debug information says.
 std::vector<Frame> Symbolizer::State::look(Module& module, std::uint64_t code) {
   if (module.known.contains(code)) return module.known.frames(code);
+  if (module.dwarf_path.empty()) return {};
   const std::span<const std::uint64_t> one(&code, 1);
-  if (!ask(module, 0, one) || answer(module, 0, one) == 0) return {};
+  if (const Result<void> sent = ask(module, 0, one); !sent) {
+    give_up(module, sent.error());
+    return {};
+  }
+  if (const Result<std::size_t> answered = answer(module, 0, one); !answered) {
+    give_up(module, answered.error());
+    return {};
+  }
   return std::move(looked_up);
 }
 
