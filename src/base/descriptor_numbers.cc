@@ -9,10 +9,13 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 
 namespace dial9 {
 namespace {
+
+constinit std::atomic<bool> g_has_room{false};
 
 constexpr rlim_t kFirstHigh = 1024;
 constexpr rlim_t kMostTries = 16;
@@ -61,7 +64,12 @@ int duplicate_high(int fd) noexcept {
     if (high < 0 && fd >= 0 && number < limit / 2) high = duplicate_from(fd, limit / 2);
   }
   errno = saved_errno;
+  if (high >= 0) g_has_room.store(true, std::memory_order_relaxed);
   return high;
+}
+
+int duplicate_high_at_once(int fd) noexcept {
+  return g_has_room.load(std::memory_order_relaxed) ? duplicate_high(fd) : -1;
 }
 
 }  // namespace dial9

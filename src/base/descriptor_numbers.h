@@ -21,6 +21,8 @@ std::string descriptor_shortage();
 // already. Where the process has threads, the first one may take the kernel some 10 ms, in which it
 // makes room for such a number. Keeps errno.
 int duplicate_high(int fd) noexcept;
+// The same where the process has made that room before: takes no such time. -1: it hasn't, too.
+int duplicate_high_at_once(int fd) noexcept;
 // This process never had another thread. False: nobody knows.
 bool has_one_thread() noexcept;
 

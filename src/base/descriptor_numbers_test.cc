@@ -48,6 +48,14 @@ TEST_F(DescriptorNumbers, AreTheHighestFreeOnesUnderALowLimit) {
   }
 }
 
+TEST_F(DescriptorNumbers, AreHighAtOnceWhereTheProcessHasMadeRoomForThem) {
+  ASSERT_TRUE(allow(100));
+  const UniqueFd low = open_null();
+  const UniqueFd first(duplicate_high(low.get()));
+  const UniqueFd second(duplicate_high_at_once(low.get()));
+  EXPECT_EQ(second.get(), first.get() - 1);
+}
+
 TEST_F(DescriptorNumbers, StayAsTheyAreWhereNothingIsOpen) {
   errno = 7;
   EXPECT_EQ(duplicate_high(-1), -1);

@@ -82,7 +82,10 @@ Slot* claim(SchedFileRef& file, std::uint32_t tid) noexcept {
     Slot& slot = g_slots[i];
     if (slot.tid.load(std::memory_order_relaxed) != 0 || !try_lock(slot)) continue;
     if (slot.tid.load(std::memory_order_relaxed) == 0) {
-      const int fd = open_file(tid);
+      const int low = open_file(tid);
+      const int high = duplicate_high_at_once(low);
+      if (high >= 0) close_file(low);
+      const int fd = high >= 0 ? high : low;
       if (fd >= 0) {
         slot.file = identity_of(fd);
         slot.fd.store(fd, std::memory_order_relaxed);
