@@ -50,11 +50,17 @@ using Handler = std::function<Response(const Request&)>;
 
 struct HttpOptions {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;             // 0: the system picks one
-  unsigned threads = 2;               // that run handlers, at least 1
-  std::size_t max_connections = 256;  // more are answered with 503 and closed
-  unsigned idle_timeout_s = 60;       // for one request's header, one reply, and between requests
-  bool stops_on_signals = false;      // SIGINT and SIGTERM end run()
+  std::uint16_t port = 0;  // 0: the system picks one
+  unsigned threads = 2;    // that run handlers, at least 1
+  // One more takes the place of the connection that has waited for a request the longest, of the
+  // address that has the most of them; where none waits, or only addresses with fewer connections
+  // than the newcomer's own, it is answered with 503 and closed.
+  std::size_t max_connections = 256;
+  unsigned request_timeout_s = 10;  // for a request to come in whole; of a new connection at once
+  unsigned idle_timeout_s = 60;     // for one reply, and between requests
+  unsigned look_period_ms = 500;    // how often connections whose time is over are looked for
+  std::function<std::uint64_t()> now_ns;  // of these times; empty: the steady clock
+  bool stops_on_signals = false;          // SIGINT and SIGTERM end run()
 };
 
 // Bound and listening from listen() on; serves while some thread is in run().

@@ -2,10 +2,12 @@
 // does the network, a small pool runs the handlers; limits hold before a byte reaches a handler.
 // Spec: docs/spec/http_api.md.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -14,11 +16,11 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <csignal>
 #include <exception>
+#include <map>
 #include <new>
 
 #include "server/http.h"
@@ -34,6 +36,8 @@ using boost::system::error_code;
 
 constexpr std::uint32_t kHeaderLimitBytes = 16 * 1024;
 constexpr std::uint64_t kBodyLimitBytes = 4 * 1024;
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 using Parser = http::request_parser<http::string_body>;
 using Message = http::response<http::span_body<const char>>;
@@ -86,6 +90,65 @@ void fill_headers(const Response& from, Message& to) {
   for (const auto& [name, value] : from.headers) to.set(name, value);
 }
 
+std::uint64_t steady_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now().time_since_epoch())
+                                        .count());
+}
+
+// An open connection. Of the network thread alone.
+struct Place {
+  explicit Place(tcp::socket connected) : socket(std::move(connected)) {
+    error_code ignored;
+    client = socket.remote_endpoint(ignored).address();
+  }
+  tcp::socket socket;
+  asio::ip::address client;
+  std::uint64_t deadline_ns = kNever;
+  std::uint64_t waits_since_ns = kNever;  // for a request; kNever: one is being answered
+};
+
+// The open connections, each with a time by which it must be further.
+class Places {
+ public:
+  void add(Place& place) { places_.push_back(&place); }
+  void remove(const Place& place) { std::erase(places_, &place); }
+  std::size_t size() const { return places_.size(); }
+
+  // What it awaits ends with an error.
+  void end(Place& place) {
+    remove(place);
+    error_code ignored;
+    place.socket.close(ignored);
+  }
+
+  void end_overdue(std::uint64_t now_ns) {
+    for (Place* const place : std::vector(places_)) {
+      if (place->deadline_ns <= now_ns) end(*place);
+    }
+  }
+
+  // See HttpOptions::max_connections. False: the newcomer, which is one of them, has to go.
+  bool make_room_for(const Place& newcomer) {
+    std::map<asio::ip::address, std::size_t> counts;
+    for (const Place* const place : places_) ++counts[place->client];
+    Place* victim = nullptr;
+    for (Place* const place : places_) {
+      if (place == &newcomer || place->waits_since_ns == kNever) continue;
+      const bool is_first = victim == nullptr || counts[place->client] > counts[victim->client];
+      const bool is_longer = !is_first && counts[place->client] == counts[victim->client] &&
+                             place->waits_since_ns < victim->waits_since_ns;
+      if (is_first || is_longer) victim = place;
+    }
+    if (victim == nullptr || counts[victim->client] < counts[newcomer.client]) return false;
+    end(*victim);
+    return true;
+  }
+
+ private:
+  std::vector<Place*> places_;
+};
+
 }  // namespace
 
 struct HttpServer::Impl {
@@ -98,10 +161,16 @@ struct HttpServer::Impl {
 
   asio::awaitable<void> accept_loop();
   asio::awaitable<void> session(tcp::socket socket);
-  asio::awaitable<bool> exchange(beast::tcp_stream& stream, beast::flat_buffer& buffer);
-  asio::awaitable<void> write(beast::tcp_stream& stream, const Response& response, unsigned version,
+  asio::awaitable<void> deadline_loop();
+  asio::awaitable<bool> exchange(Place& place, beast::flat_buffer& buffer, bool is_first);
+  asio::awaitable<bool> first_byte(Place& place, const beast::flat_buffer& buffer);
+  asio::awaitable<void> write(Place& place, const Response& response, unsigned version,
                               bool keep_alive, bool is_head);
   asio::awaitable<Response> call(const Request& request);
+  std::uint64_t now_ns() const { return options.now_ns ? options.now_ns() : steady_ns(); }
+  void await_within(Place& place, unsigned seconds) const {
+    place.deadline_ns = now_ns() + seconds * kNsPerSecond;
+  }
   void end() {
     error_code ignored;
     acceptor.close(ignored);
@@ -110,11 +179,11 @@ struct HttpServer::Impl {
 
   HttpOptions options;
   Handler handler;
+  Places places;  // network thread only; before io, whose sessions leave it
   asio::io_context io{1};
   asio::thread_pool pool;
   tcp::acceptor acceptor;
   asio::signal_set signals;
-  std::size_t connections = 0;  // network thread only
 };
 
 asio::awaitable<Response> HttpServer::Impl::call(const Request& request) {
@@ -127,7 +196,7 @@ asio::awaitable<Response> HttpServer::Impl::call(const Request& request) {
   }
 }
 
-asio::awaitable<void> HttpServer::Impl::write(beast::tcp_stream& stream, const Response& response,
+asio::awaitable<void> HttpServer::Impl::write(Place& place, const Response& response,
                                               unsigned version, bool keep_alive, bool is_head) {
   const std::string_view body =
       response.static_body.empty() ? std::string_view(response.body) : response.static_body;
@@ -138,26 +207,43 @@ asio::awaitable<void> HttpServer::Impl::write(beast::tcp_stream& stream, const R
   if (has_body) message.content_length(body.size());
   if (has_body && !is_head) message.body() = {body.data(), body.size()};
   http::response_serializer<http::span_body<const char>> serializer{message};
-  stream.expires_after(std::chrono::seconds(options.idle_timeout_s));
+  await_within(place, options.idle_timeout_s);
   if (is_head) {
-    co_await http::async_write_header(stream, serializer, asio::use_awaitable);
+    co_await http::async_write_header(place.socket, serializer, asio::use_awaitable);
   } else {
-    co_await http::async_write(stream, serializer, asio::use_awaitable);
+    co_await http::async_write(place.socket, serializer, asio::use_awaitable);
   }
 }
 
+// Of a request after another one: a client may rest between them, but not within one.
+asio::awaitable<bool> HttpServer::Impl::first_byte(Place& place, const beast::flat_buffer& buffer) {
+  if (buffer.size() != 0) co_return true;
+  await_within(place, options.idle_timeout_s);
+  error_code error;
+  co_await place.socket.async_wait(tcp::socket::wait_read,
+                                   asio::redirect_error(asio::use_awaitable, error));
+  co_return !error;
+}
+
 // One request and its reply; false: the connection ends.
-asio::awaitable<bool> HttpServer::Impl::exchange(beast::tcp_stream& stream,
-                                                 beast::flat_buffer& buffer) {
+asio::awaitable<bool> HttpServer::Impl::exchange(Place& place, beast::flat_buffer& buffer,
+                                                 bool is_first) {
   Parser parser;
   parser.header_limit(kHeaderLimitBytes);
   parser.body_limit(kBodyLimitBytes);
-  stream.expires_after(std::chrono::seconds(options.idle_timeout_s));
+  place.waits_since_ns = now_ns();
+  if (!is_first) {
+    const bool has_come = co_await first_byte(place, buffer);
+    if (!has_come) co_return false;
+  }
+  await_within(place, options.request_timeout_s);
   error_code error;
-  co_await http::async_read(stream, buffer, parser,
+  co_await http::async_read(place.socket, buffer, parser,
                             asio::redirect_error(asio::use_awaitable, error));
+  place.waits_since_ns = kNever;
+  place.deadline_ns = kNever;  // the handler takes as long as it takes
   if (error == http::error::body_limit || error == http::error::header_limit) {
-    co_await write(stream, error_response(413, "too_large", "send a shorter request"), 11, false,
+    co_await write(place, error_response(413, "too_large", "send a shorter request"), 11, false,
                    false);
     co_return false;
   }
@@ -166,29 +252,45 @@ asio::awaitable<bool> HttpServer::Impl::exchange(beast::tcp_stream& stream,
   const unsigned version = parser.get().version();
   const Request request = to_request(parser.get());
   const Response response = co_await asio::co_spawn(pool, call(request), asio::use_awaitable);
-  co_await write(stream, response, version, keep_alive, request.method == Method::kHead);
+  co_await write(place, response, version, keep_alive, request.method == Method::kHead);
   co_return keep_alive;
 }
 
 asio::awaitable<void> HttpServer::Impl::session(tcp::socket socket) {
-  beast::tcp_stream stream(std::move(socket));
+  struct Seat {
+    Seat(Places& taken, Place& mine) : places(taken), place(mine) { places.add(place); }
+    ~Seat() { places.remove(place); }
+    Seat(const Seat&) = delete;
+    Seat& operator=(const Seat&) = delete;
+    Places& places;
+    Place& place;
+  };
+  Place place(std::move(socket));
+  const Seat seat(places, place);
   error_code ignored;
-  stream.socket().set_option(tcp::no_delay(true), ignored);
-  ++connections;
+  place.socket.set_option(tcp::no_delay(true), ignored);
   try {
-    if (connections > options.max_connections) {
-      co_await write(stream, error_response(503, "busy", "too many connections: try again later"),
+    if (places.size() > options.max_connections && !places.make_room_for(place)) {
+      co_await write(place, error_response(503, "busy", "too many connections: try again later"),
                      11, false, false);
     } else {
       beast::flat_buffer buffer{kHeaderLimitBytes + kBodyLimitBytes};
-      while (co_await exchange(stream, buffer)) {
-      }
+      bool is_first = true;
+      while (co_await exchange(place, buffer, is_first)) is_first = false;
     }
   } catch (const boost::system::system_error&) {
     // The peer went away or was too slow; there is nobody to tell.
   }
-  stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-  --connections;
+  place.socket.shutdown(tcp::socket::shutdown_send, ignored);
+}
+
+asio::awaitable<void> HttpServer::Impl::deadline_loop() {
+  asio::steady_timer timer(io);
+  while (acceptor.is_open()) {
+    timer.expires_after(std::chrono::milliseconds(options.look_period_ms));
+    co_await timer.async_wait(asio::use_awaitable);
+    places.end_overdue(now_ns());
+  }
 }
 
 asio::awaitable<void> HttpServer::Impl::accept_loop() {
@@ -255,6 +357,7 @@ Result<void> HttpServer::run() {
     });
   }
   asio::co_spawn(impl_->io, impl_->accept_loop(), asio::detached);
+  asio::co_spawn(impl_->io, impl_->deadline_loop(), asio::detached);
   impl_->io.run();
   impl_->pool.join();
   return {};

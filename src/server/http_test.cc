@@ -7,7 +7,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <future>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "server/server.h"
@@ -34,9 +38,13 @@ class Running {
 
 class Connection {
  public:
-  explicit Connection(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  // `host`: the last number of the own address.
+  explicit Connection(std::uint16_t port, std::uint32_t host = 1)
+      : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
@@ -77,6 +85,13 @@ Response echo(const Request& request) {
   return out;
 }
 
+constexpr std::string_view kGet = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+
+bool is_answered(Connection& connection) {
+  connection.send(kGet);
+  return connection.read_until("]").find("200") != std::string::npos;
+}
+
 TEST(HttpServer, AnswersSeveralRequestsOnOneConnection) {
   Running running({}, echo);
   Connection connection(running.port());
@@ -106,15 +121,121 @@ TEST(HttpServer, RefusesAnEndlessHeaderAndALargeBody) {
   EXPECT_NE(body.read_until("never").find("413"), std::string::npos);
 }
 
-TEST(HttpServer, TellsWhoComesTooMany) {
+TEST(HttpServer, TellsWhoComesTooManyWhileAllOthersAreAnswered) {
+  std::promise<void> has_begun;
+  std::promise<void> may_end;
   HttpOptions options;
   options.max_connections = 1;
-  Running running(options, echo);
+  Running running(options, [&](const Request& request) {
+    has_begun.set_value();
+    may_end.get_future().wait();
+    return echo(request);
+  });
   Connection first(running.port());
-  first.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_NE(first.read_until("]").find("200"), std::string::npos);
+  first.send(kGet);
+  has_begun.get_future().wait();
   Connection second(running.port());
-  EXPECT_NE(second.read_until("never").find("503"), std::string::npos);
+  const std::string reply = second.read_until("never");
+  may_end.set_value();
+  EXPECT_NE(reply.find("503"), std::string::npos);
+  EXPECT_NE(first.read_until("]").find("200"), std::string::npos);
+}
+
+TEST(HttpServer, GivesThePlaceOfTheOneThatWaitsLongestToWhoComesNext) {
+  HttpOptions options;
+  options.max_connections = 3;
+  Running running(options, echo);
+  std::vector<std::unique_ptr<Connection>> half_open;
+  for (int i = 0; i < 3; ++i) {
+    half_open.push_back(std::make_unique<Connection>(running.port()));
+    half_open.back()->send("GET /a HTTP/1.1\r\nHost:");
+  }
+  Connection next(running.port());
+  EXPECT_TRUE(is_answered(next));
+  EXPECT_EQ(half_open[0]->read_until("never"), "");
+  half_open[2]->send(" x\r\n\r\n");
+  EXPECT_NE(half_open[2]->read_until("]").find("200"), std::string::npos) << "keeps its place";
+}
+
+TEST(HttpServer, TakesAPlaceFromTheAddressThatHasTheMost) {
+  HttpOptions options;
+  options.max_connections = 4;
+  Running running(options, echo);
+  Connection resting(running.port());
+  EXPECT_TRUE(is_answered(resting)) << "waits for a request from now on, longer than all others";
+  std::vector<std::unique_ptr<Connection>> many;
+  for (int i = 0; i < 3; ++i) {
+    many.push_back(std::make_unique<Connection>(running.port(), 2));
+  }
+  Connection next(running.port());
+  EXPECT_TRUE(is_answered(next));
+  EXPECT_EQ(many[0]->read_until("never"), "");
+  many.push_back(std::make_unique<Connection>(running.port(), 2));
+  EXPECT_TRUE(is_answered(*many.back()));
+  EXPECT_EQ(many[1]->read_until("never"), "") << "of its own address";
+  EXPECT_TRUE(is_answered(resting));
+}
+
+// Connections are accepted in the order in which they come, and what lies in a socket before a
+// request on another one was sent is read before that one's reply: a reply says how far it is.
+class HttpDeadlines : public ::testing::Test {
+ protected:
+  HttpDeadlines() : other_(server_.port()) { reach(); }
+
+  void pass(std::uint64_t seconds) {
+    now_ns_.fetch_add(seconds * 1'000'000'000, std::memory_order_relaxed);
+  }
+  void reach() { EXPECT_TRUE(is_answered(other_)); }
+  std::uint16_t port() const { return server_.port(); }
+
+ private:
+  HttpOptions options() {
+    HttpOptions out;
+    out.request_timeout_s = 10;
+    out.idle_timeout_s = 60;
+    out.look_period_ms = 1;
+    out.now_ns = [this] { return now_ns_.load(std::memory_order_relaxed); };
+    return out;
+  }
+
+  std::atomic<std::uint64_t> now_ns_{1};
+  Running server_{options(), echo};
+  Connection other_;
+};
+
+TEST_F(HttpDeadlines, ARequestThatDoesNotComeInWholeInTimeEndsItsConnection) {
+  Connection in_time(port());
+  Connection slow(port());
+  Connection silent(port());
+  in_time.send("GET /a HTTP/1.1\r\n");
+  slow.send("GET /a HTTP/1.1\r\n");
+  reach();
+  pass(9);
+  in_time.send("Host: x\r\n\r\n");
+  EXPECT_NE(in_time.read_until("]").find("200"), std::string::npos);
+  slow.send("X: more\r\n");
+  reach();
+  pass(2);
+  EXPECT_EQ(slow.read_until("never"), "") << "what drips in buys no time";
+  EXPECT_EQ(silent.read_until("never"), "");
+}
+
+TEST_F(HttpDeadlines, AConnectionMayRestBetweenRequestsButNotWithinOne) {
+  Connection connection(port());
+  EXPECT_TRUE(is_answered(connection));
+  pass(59);
+  EXPECT_TRUE(is_answered(connection));
+  reach();
+  pass(59);
+  connection.send("GET /a");
+  reach();
+  pass(9);
+  connection.send(" HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_NE(connection.read_until("]").find("200"), std::string::npos);
+  connection.send("GET /a");
+  reach();
+  pass(11);
+  EXPECT_EQ(connection.read_until("never"), "");
 }
 
 TEST(HttpServer, TurnsAThrowIntoAnError) {
