@@ -18,6 +18,12 @@ struct FlameSides {
   std::uint64_t after = 0;
 };
 
+// What makes a function of one side and one of the other the same.
+enum class FlameMatch : std::uint8_t {
+  kPlace,  // name, module and the place where it is written
+  kName,   // name and module: in another build the place of a function that is the same may differ
+};
+
 struct FlameDiffFunction {
   FrameId frame = 0;  // of FlameDiff::tree
   FlameSides self;
@@ -37,8 +43,9 @@ struct FlameDiff {
 inline constexpr std::uint64_t kDiffSide = std::uint64_t{1} << 40;
 
 // Trees of one unit that stand the same way. A side without weight has no shares: all of the other
-// is new, or gone.
-FlameDiff flame_diff(const FlameTree& before, const FlameTree& after);
+// is new, or gone. By kName those of one name at several places of a module are one function.
+FlameDiff flame_diff(const FlameTree& before, const FlameTree& after,
+                     FlameMatch match = FlameMatch::kPlace);
 
 // after's share less before's, -1 to 1. A side without weight counts as 0.
 double share_change(const FlameSides& sides, const FlameSides& whole);
@@ -47,7 +54,8 @@ double share_change(const FlameSides& sides, const FlameSides& whole);
 struct FlameDiffHeading {
   FlameHeading after;
   FlameHeading before;
-  std::string before_name;  // "the trace old.bin", "from 1 s to 2 s"
+  std::string before_name;              // "the trace old.bin", "from 1 s to 2 s"
+  std::vector<std::string> notes = {};  // of both beside each other
 };
 
 // Lines above any form of it: the sums of both sides, what percents are of, the notes.

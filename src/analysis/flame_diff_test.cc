@@ -100,6 +100,66 @@ TEST(FlameDiff, KeepsWhatABoundLeftOutOfASide) {
   EXPECT_EQ(flame_diff_folded(flame_diff(before, after)), "main;[left out] 5 0\nmain;a 0 5\n");
 }
 
+TEST(FlameDiff, NamesTheNodesOfWhatABoundLeftOut) {
+  FlameTree before(FlameUnit::kCount, false, {.max_nodes = 2});
+  add(before, {"main", "a"}, 5);
+  add(before, {"other"}, 2);
+  FlameTree after(FlameUnit::kCount);
+  add(after, {"main", "a"}, 5);
+  const FlameDiff diff = flame_diff(before, after);
+  const std::string json = flame_diff_json(diff, {});
+  EXPECT_EQ(json.find("\"function\": null"), json.rfind("\"function\": null"))
+      << "only all has no function\n"
+      << json;
+  EXPECT_NE(json.find("\"name\": \"[left out]\", \"module\": \"\", \"self\": [7, 0], "
+                      "\"total\": [7, 0]"),
+            std::string::npos)
+      << json;
+}
+
+TEST(FlameDiff, OfTwoBuildsAFunctionIsTheSameWhereverItIsWritten) {
+  FlameTree before(FlameUnit::kCount);
+  before.add(std::vector{before.frame("pay", "shop", "pay.cc", 10), before.frame("main", "shop")},
+             4);
+  FlameTree after(FlameUnit::kCount);
+  after.add(std::vector{after.frame("pay", "shop", "pay.cc", 12), after.frame("main", "shop")}, 4);
+  const std::string by_place = flame_diff_folded(flame_diff(before, after));
+  EXPECT_NE(by_place.find("main;pay 4 0\n"), std::string::npos) << by_place;
+  EXPECT_NE(by_place.find("main;pay 0 4\n"), std::string::npos) << by_place;
+  EXPECT_EQ(flame_diff_folded(flame_diff(before, after, FlameMatch::kName)), "main;pay 4 4\n");
+}
+
+TEST(FlameDiff, FunctionsThatAreTakenTogetherCountAStackOfBothOnce) {
+  FlameTree trees[] = {FlameTree(FlameUnit::kCount), FlameTree(FlameUnit::kCount)};
+  for (FlameTree& tree : trees) {
+    const FrameId one = tree.frame("operator()", "shop", "a.cc", 1);
+    const FrameId two = tree.frame("operator()", "shop", "a.cc", 2);
+    const FrameId main = tree.frame("main", "shop");
+    tree.add(std::vector{two, one, main}, 5);
+    tree.add(std::vector{two, main}, 3);
+    tree.add(std::vector{main}, 2);
+  }
+  const FlameDiff diff = flame_diff(trees[0], trees[1], FlameMatch::kName);
+  for (const FlameDiffFunction& function : diff.functions) {
+    if (diff.tree.name(function.frame) != "operator()") continue;
+    EXPECT_EQ(function.self.after, 8U);
+    EXPECT_EQ(function.total.after, 8U) << "not 13";
+    EXPECT_EQ(function.total.before, 8U);
+  }
+  EXPECT_EQ(diff.functions.size(), 2U);
+}
+
+TEST(FlameDiff, IsUncertainWhereEitherSideIs) {
+  FlameTree tree(FlameUnit::kCount);
+  add(tree, {"main"}, 1);
+  FlameDiffHeading heading;
+  EXPECT_NE(flame_diff_json(flame_diff(tree, tree), heading).find("\"uncertain\": false"),
+            std::string::npos);
+  heading.before.is_uncertain = true;
+  EXPECT_NE(flame_diff_json(flame_diff(tree, tree), heading).find("\"uncertain\": true"),
+            std::string::npos);
+}
+
 TEST(FlameDiff, OfNothingHasNoShares) {
   FlameTree before(FlameUnit::kNs);
   FlameTree after(FlameUnit::kNs);
@@ -121,10 +181,12 @@ TEST(FlameDiff, SaysWhatItComparesInEachForm) {
   const FlameDiff diff = flame_diff(before, after);
   const FlameDiffHeading heading{{.title = "CPU time", .notes = {"a note"}},
                                  {.title = "CPU time", .notes = {"another"}},
-                                 "old.bin"};
+                                 "old.bin",
+                                 {"of both"}};
   EXPECT_EQ(flame_diff_text(diff, heading, 1),
             "CPU time: 4.00 ms in 2 samples; before, old.bin: 1.00 ms in 1 sample\n"
             "percents are of each side's own sum\n"
+            "of both\n"
             "a note\n"
             "before: another\n"
             "\n"
@@ -137,6 +199,7 @@ TEST(FlameDiff, SaysWhatItComparesInEachForm) {
   EXPECT_NE(json.find("\"name\": \"b\", \"module\": \"\", \"self\": [0, 3000000]"),
             std::string::npos)
       << json;
+  EXPECT_NE(json.find("\"notes_compared\": [\"of both\"]"), std::string::npos) << json;
   const std::string svg = flame_diff_svg(diff, heading);
   EXPECT_NE(svg.find("a: before 1.00 ms, 100 %; now 1.00 ms, 25.0 %"), std::string::npos) << svg;
   EXPECT_NE(svg.find("red grew, blue shrank"), std::string::npos);

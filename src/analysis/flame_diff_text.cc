@@ -34,6 +34,7 @@ std::vector<std::string> flame_diff_lines(const FlameDiff& diff, const FlameDiff
           heading.before_name + ": " +
           side_text(diff, heading.before, diff.whole.before, diff.count.before),
       "percents are of each side's own sum"};
+  lines.insert(lines.end(), heading.notes.begin(), heading.notes.end());
   lines.insert(lines.end(), heading.after.notes.begin(), heading.after.notes.end());
   for (const std::string& note : heading.before.notes) {
     lines.push_back("before: " + note);
@@ -97,7 +98,9 @@ std::string flame_diff_json(const FlameDiff& diff, const FlameDiffHeading& headi
     order.push_back(function.frame);
   }
   const ShownFunctions shown = shown_functions(diff.tree, rows, order, max_functions);
-  std::string out = json_heading(heading.after, diff.unit, diff.tree.is_inverted());
+  FlameHeading both = heading.after;
+  both.is_uncertain = both.is_uncertain || heading.before.is_uncertain;
+  std::string out = json_heading(both, diff.unit, diff.tree.is_inverted());
   append_sides(out, "whole", diff.whole);
   append_sides(out, "count", diff.count);
   out += ", \"width\": " + std::to_string(diff.tree.total()) +
@@ -106,6 +109,8 @@ std::string flame_diff_json(const FlameDiff& diff, const FlameDiffHeading& headi
   append_json_string(out, heading.before_name);
   out += ", \"notes_before\": ";
   append_json_strings(out, heading.before.notes);
+  out += ", \"notes_compared\": ";
+  append_json_strings(out, heading.notes);
   out += ",\n\"functions\": [";
   for (std::size_t i = 0; i < shown.order.size(); ++i) {
     const FlameDiffFunction& function = diff.functions[shown.order[i]];

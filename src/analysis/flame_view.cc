@@ -86,21 +86,9 @@ FlameHeading take_time(const Trace& trace, const FlameQuery& query, const UseSta
 }
 
 FlameHeading take_heap(const Trace& trace, const FlameQuery& query, const UseStack& use) {
-  const bool is_live = query.of == FlameOf::kLive;
-  FlameHeading heading{.title = is_live ? "Live heap" : "Allocated", .noun = "allocation"};
-  if (trace.heap.size() == 0) {
-    heading.notes.emplace_back(
-        "no heap samples in this trace: link dial9::heap and call add_heap_samples(), or preload "
-        "libdial9_heap.so and set DIAL9_MEMORY_PROFILE_ENABLED=1");
-    return heading;
-  }
-  if (is_live && !trace.tracks_live_heap) {
-    heading.notes.emplace_back(
-        "what lives isn't known: record with tracks_live, or with DIAL9_MEMORY_TRACK_LIVESET=1");
-    return heading;
-  }
-  return take_heap_stacks(heap_report(trace, query.filter, HeapBy::kSite),
-                          is_live ? HeapOrder::kLive : HeapOrder::kAllocated, query.counts, use);
+  const HeapOrder order = query.of == FlameOf::kLive ? HeapOrder::kLive : HeapOrder::kAllocated;
+  return take_heap_stacks(heap_report(trace, query.filter, HeapBy::kSite), order, query.counts,
+                          use);
 }
 
 FlameHeading take(const Trace& trace, const FlameQuery& query, const UseStack& use) {
@@ -357,6 +345,9 @@ FlameButterfly flame_butterfly(const Trace& trace, const FlameQuery& query, Fram
   });
   out.heading.whole = whole;
   out.heading.by_line = query.frames == FrameBy::kLine;
+  if (out.callees.count() == 0) {
+    out.heading.notes.emplace_back("no stack that is taken has this function");
+  }
   return out;
 }
 

@@ -41,6 +41,10 @@ std::pair<double, double> weight_of(const HeapGroup& group, HeapOrder order) {
 FlameHeading take_heap_stacks(const HeapReport& report, HeapOrder order, bool counts,
                               const UseStack& use) {
   FlameHeading heading{.title = title_of(order), .noun = "allocation", .notes = report.notes};
+  if (const std::string_view lack = heap_lack(report, order); !lack.empty()) {
+    heading.notes.emplace(heading.notes.begin(), lack);
+    return heading;
+  }
   heading.is_uncertain =
       report.has_lost_samples || (order != HeapOrder::kAllocated && report.is_live_uncertain);
   double shrunk = 0;

@@ -107,6 +107,16 @@ void add_notes(const Trace& trace, HeapReport& report) {
   if (report.filter.worker) {
     notes.emplace_back("heap samples don't tell the worker: none is taken by it");
   }
+  const std::string& thread = report.filter.thread;
+  if (thread.find_first_not_of("0123456789") != std::string::npos) {
+    notes.emplace_back("heap samples don't tell the names of threads: give the thread's id");
+  }
+  const HeapGroup& total = report.total;
+  if (report.is_allocated_known && !report.filter.empty() &&
+      total.allocated.samples + total.live.samples + total.live_before.samples == 0) {
+    notes.push_back("none of the " + counted(trace.heap.size(), "sample") +
+                    " is taken by the filter");
+  }
   if (std::any_of(report.groups.begin(), report.groups.end(),
                   [](const HeapGroup& group) { return group.allocated.samples != 0; }) &&
       trace.heap.size() != 0 && trace.heap[0].rate_bytes == 0) {
@@ -176,11 +186,24 @@ SampleContext context_of(const HeapSample& sample) {
           .label_value = sample.label_value};
 }
 
+std::string_view heap_lack(const HeapReport& report, HeapOrder order) {
+  if (!report.is_allocated_known) {
+    return "no heap samples in this trace: link dial9::heap and call add_heap_samples(), or "
+           "preload libdial9_heap.so and set DIAL9_MEMORY_PROFILE_ENABLED=1";
+  }
+  if (order != HeapOrder::kAllocated && !report.is_live_known) {
+    return "what lives isn't known: record with tracks_live, or with "
+           "DIAL9_MEMORY_TRACK_LIVESET=1";
+  }
+  return {};
+}
+
 HeapReport heap_report(const Trace& trace, const SampleFilter& filter, HeapBy by) {
   HeapReport report;
   report.by = by;
   report.filter = filter;
-  report.is_live_known = trace.tracks_live_heap;
+  report.is_allocated_known = trace.heap.size() != 0;
+  report.is_live_known = report.is_allocated_known && trace.tracks_live_heap;
   const SampleJudge judge(trace, filter);
   std::unordered_map<std::uint64_t, std::size_t> group_of;
   for (std::size_t i = 0; i < trace.heap.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/sample_filter.h"
@@ -53,13 +54,14 @@ struct HeapReport {
   HeapGroup total;
   std::vector<HeapGroup> groups;  // by allocated bytes
   std::vector<std::string> notes;
-  std::uint64_t unknown = 0;       // samples that don't say whose they are, left out
-  bool is_live_known = false;      // frees are recorded
-  bool is_live_uncertain = false;  // some weren't
-  bool has_lost_samples = false;   // allocated is too low, too
+  std::uint64_t unknown = 0;        // samples that don't say whose they are, left out
+  bool is_allocated_known = false;  // there are samples
+  bool is_live_known = false;       // and their frees are recorded
+  bool is_live_uncertain = false;   // some weren't
+  bool has_lost_samples = false;    // allocated is too low, too
 };
 // Allocated is what was within the filter's range, live what is at its end. Heap samples tell no
-// worker and no name of a thread: a filter by these takes none.
+// worker and no name of a thread: a filter by these takes none, and a note says so.
 HeapReport heap_report(const Trace& trace, const SampleFilter& filter, HeapBy by);
 
 // For SampleJudge::judge_all_but_time().
@@ -67,7 +69,10 @@ SampleContext context_of(const HeapSample& sample);
 bool is_live_at(const HeapSample& sample, std::uint64_t at_ns);
 
 enum class HeapOrder : std::uint8_t { kAllocated, kLive, kGrowth };
-// `site_names`: of the groups' stacks, by position in `groups`; only for kSite.
+// What the trace doesn't hold that this order needs, and how to record it; empty: it is all there.
+std::string_view heap_lack(const HeapReport& report, HeapOrder order);
+// `site_names`: of the groups' stacks, by position in `groups`; only for kSite. What heap_lack()
+// tells is shown as unknown; saying why is the caller's, in the notes.
 std::string heap_text(const Trace& trace, HeapReport report, HeapOrder order, std::size_t limit,
                       const std::vector<std::string>& site_names);
 std::string heap_json(const Trace& trace, const HeapReport& report,

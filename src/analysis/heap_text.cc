@@ -114,6 +114,12 @@ std::string name_at(const Trace& trace, const HeapReport& report, std::size_t i,
              : group_name(trace, report.by, report.groups[i]);
 }
 
+void append_notes(std::string& out, const HeapReport& report) {
+  for (const std::string& note : report.notes) {
+    out += "note: " + to_printable(note) + "\n";
+  }
+}
+
 void append_summary(std::string& out, const HeapReport& report, HeapOrder order) {
   const HeapGroup& total = report.total;
   out += "allocated: " + bytes_text(total.allocated.bytes) + error_text(total.allocated) + " in " +
@@ -129,9 +135,6 @@ void append_summary(std::string& out, const HeapReport& report, HeapOrder order)
       out += "growth: " + bytes_text(total.growth_bytes()) + " ± " +
              bytes_text(std::sqrt(total.growth_variance)) + "\n";
     }
-  }
-  for (const std::string& note : report.notes) {
-    out += "note: " + to_printable(note) + "\n";
   }
 }
 
@@ -173,7 +176,7 @@ void append_figure(std::string& out, const char* name, const HeapFigure& figure,
 }
 
 void append_group(std::string& out, const HeapReport& report, const HeapGroup& group) {
-  append_figure(out, "allocated", group.allocated, true);
+  append_figure(out, "allocated", group.allocated, report.is_allocated_known);
   append_figure(out, "live", group.live, report.is_live_known);
   append_figure(out, "live_before", group.live_before, report.is_live_known);
   out += ", \"growth_bytes\": ";
@@ -183,9 +186,13 @@ void append_group(std::string& out, const HeapReport& report, const HeapGroup& g
     out += "null";
   }
   out += ", \"growth_error\": ";
-  append_json_number(out, std::sqrt(group.growth_variance));
+  if (report.is_live_known) {
+    append_json_number(out, std::sqrt(group.growth_variance));
+  } else {
+    out += "null";
+  }
   out += ", \"leak_candidate\": ";
-  out += group.is_leak_candidate() ? "true" : "false";
+  out += !report.is_live_known ? "null" : group.is_leak_candidate() ? "true" : "false";
   out += ", \"median_age_ns\": ";
   if (const auto age = group.median_age_ns()) {
     append_json_number(out, *age);
@@ -201,7 +208,13 @@ void append_group(std::string& out, const HeapReport& report, const HeapGroup& g
 std::string heap_text(const Trace& trace, HeapReport report, HeapOrder order, std::size_t limit,
                       const std::vector<std::string>& site_names) {
   std::string out;
-  append_summary(out, report, order);
+  if (report.is_allocated_known) {
+    append_summary(out, report, order);
+  }
+  append_notes(out, report);
+  if (!heap_lack(report, order).empty()) {
+    return out;  // a table of what isn't known would be one of zeros
+  }
   std::vector<std::size_t> rows(report.groups.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   dial9::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {

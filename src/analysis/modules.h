@@ -43,6 +43,8 @@ class Modules {
   // Equal for two moments of a run at which at() answers alike.
   std::uint32_t stretch(NameId run, std::uint64_t at_ns) const;
 
+  // What was ever loaded, some of it more than once.
+  std::span<const Module> all() const { return modules_; }
   bool empty() const { return rows_.empty() && sets_.empty(); }
   std::size_t bytes() const;
 

@@ -392,8 +392,10 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
                          : "; " + human_duration(report.exact_ns) + " from switch to switch"));
   }
   if (report.parked_ns != 0 && !options.has_parked) {
-    notes.push_back(human_duration(report.parked_ns) +
-                    " of workers that wait for work left out (--parked shows them)");
+    notes.push_back(
+        human_duration(report.parked_ns) +
+        " of workers that wait for work left out (shown by 'Idle workers' on the page, by "
+        "--parked on the command line)");
   }
   if (report.unseen_ns != 0) {
     notes.push_back(human_duration(report.unseen_ns) +
@@ -406,7 +408,8 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
   if (counts.runnable != 0 && !options.has_runnable) {
     notes.push_back(counted(counts.runnable, "wait") + " for a CPU (" +
                     human_duration(report.runnable_ns) +
-                    ") left out: they are runnable, not blocked (--runnable shows them)");
+                    ") left out: they are runnable, not blocked (`dial9 offcpu --runnable` shows "
+                    "them)");
   }
   if (report.throttled_ns != 0) {
     notes.push_back(human_duration(report.throttled_ns) +

@@ -116,6 +116,7 @@ TEST(OffCpuReport, LeavesParkedWorkersOutUnlessAskedForAndSaysSo) {
   EXPECT_EQ(report.tree.total(), 10 * kMs);
   EXPECT_EQ(report.parked_ns, 30 * kMs);
   EXPECT_TRUE(has(notes(report), "30.0 ms of workers that wait for work")) << notes(report);
+  EXPECT_TRUE(has(notes(report), "'Idle workers' on the page")) << "the cure of each face";
   EXPECT_EQ(groups(trace, {.has_parked = true}), "events 30000000+0 1\nsocket 10000000+0 1\n");
 }
 

@@ -84,11 +84,22 @@ void append_name(std::string& out, std::string_view name) {
   }
 }
 
+// As text, since they have 64 bits; null: none, or not known.
+void append_id(std::string& out, const char* key, std::uint64_t id) {
+  const bool is_known = id != 0 && id != kUnknownId;
+  out +=
+      std::string(", \"") + key + "\": " + (is_known ? "\"" + std::to_string(id) + "\"" : "null");
+}
+
 std::string socket_json(const Trace& trace, const OffCpuReport& report) {
   std::string out = "[";
   for (const SocketWait& wait : report.sockets) {
     out += out.size() == 1 ? "\n{" : ",\n{";
-    out += "\"tid\": " + std::to_string(wait.tid) + ", \"call\": ";
+    out += "\"tid\": " + std::to_string(wait.tid) + ", \"thread_name\": ";
+    append_name(out, trace.names.text(wait.thread_name));
+    append_id(out, "task_id", wait.task_id);
+    append_id(out, "span_id", wait.span_id);
+    out += ", \"call\": ";
     append_name(out, trace.names.text(wait.call));
     append_numbers(out, {{"at_ns", wait.at_ns},
                          {"waited_ns", wait.waited_ns},

@@ -3,13 +3,37 @@
 #include "cli/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
+#include <limits>
+#include <sstream>
 
 #include "analysis/json_text.h"
 #include "cli/durations.h"
 #include "cli/exit_code.h"
+#include "cli/output.h"
 
 namespace dial9::cli {
+namespace {
+
+// Before CLI11 reads it, which takes -1 for the largest number, what is too large likewise, and 010
+// for eight.
+template <class Number>
+std::string check_number(const std::string& text) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc::result_out_of_range && stop == end) {
+    return "'" + text + "' is too large: at most " +
+           std::to_string(std::numeric_limits<Number>::max());
+  }
+  const bool has_zeros = text.size() > 1 && text.front() == '0';
+  return error == std::errc() && stop == end && !has_zeros
+             ? ""
+             : "'" + text + "' is no number: give decimal digits, such as 17";
+}
+
+}  // namespace
 
 Argument& Argument::required() {
   option_->required();
@@ -36,6 +60,11 @@ Argument& Argument::in_range(std::uint64_t first, std::uint64_t last) {
   return *this;
 }
 
+Argument& Argument::noted_in(bool& is_given) {
+  option_->each([&is_given](const std::string&) { is_given = true; });
+  return *this;
+}
+
 Argument& Argument::positive() {
   option_->check([](const std::string& text) {
     const bool is_positive = text.find_first_not_of("0123456789") == std::string::npos &&
@@ -57,7 +86,7 @@ Argument& Argument::check(const ArgumentCheck& check) {
 
 template <class Number>
 Argument Verb::number(const std::string& name, Number& into, const std::string& what) {
-  return Argument(app_->add_option(name, into, what));
+  return Argument(app_->add_option(name, into, what)).check(check_number<Number>);
 }
 template Argument Verb::number(const std::string&, std::uint16_t&, const std::string&);
 template Argument Verb::number(const std::string&, std::uint32_t&, const std::string&);
@@ -115,7 +144,13 @@ int Arguments::parse(int argc, char** argv) {
   try {
     state_->app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return state_->app.exit(error) == 0 ? kOk : kUsage;
+    std::ostringstream out;
+    std::ostringstream problem;
+    const int code = state_->app.exit(error, out, problem);
+    std::fputs(problem.str().c_str(), stderr);
+    write_out(out.str());
+    flush_out();
+    return code == 0 ? kOk : kUsage;
   }
   return state_->exit_code;
 }

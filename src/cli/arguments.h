@@ -29,6 +29,7 @@ class Argument {
   Argument& once_each();           // of a list: one value for each time that the name is given
   Argument& taking(int values);    // of a list: so many values follow the name
   Argument& in_range(std::uint64_t first, std::uint64_t last);  // both are taken
+  Argument& noted_in(bool& is_given);  // true where the user gives it, whatever the value
   Argument& positive();
   Argument& one_of(const std::vector<std::string>& choices);
   Argument& check(const ArgumentCheck& check);
@@ -37,12 +38,16 @@ class Argument {
   CLI::Option* option_;
 };
 
+// The most that a --limit takes.
+inline constexpr std::uint64_t kMostRows = 1'000'000'000;
+
 // The options and the run of one verb. `into` outlives Arguments::parse(). Names: "PATH" by
 // position, "--limit", "-o,--output"; of a flag also "!--no-trace", which makes it false.
 class Verb {
  public:
   explicit Verb(CLI::App* app) : app_(app) {}
-  // Number is std::uint16_t, std::uint32_t or std::uint64_t.
+  // Number is std::uint16_t, std::uint32_t or std::uint64_t; what is none, or beyond it, is
+  // refused.
   template <class Number>
   Argument number(const std::string& name, Number& into, const std::string& what);
   Argument text(const std::string& name, std::string& into, const std::string& what);

@@ -172,6 +172,8 @@ std::uint64_t find_begin(const std::vector<Input>& inputs) {
 }
 
 int run(const Options& options) {
+  const std::string wrong = check_range("--from", options.from, "--to", options.to);
+  if (!wrong.empty()) return report_usage("cat", wrong);
   const auto inputs = expand_inputs(options.paths);
   if (!inputs) {
     report_error("cat", inputs.error());
@@ -222,7 +224,7 @@ void add_cat(Arguments& arguments) {
                "Only events of this type; may be given again. One that the input doesn't have: "
                "exit code 2")
         .once_each();
-    verb.number("--limit", options.limit, "Stop after so many events");
+    verb.number("--limit", options.limit, "Stop after so many events").in_range(0, kMostRows);
     verb.duration("--from", options.from, "Only from this time after the trace's start, as 1.5s");
     verb.duration("--to", options.to, "Only before this time after the trace's start");
   };

@@ -32,4 +32,13 @@ std::string check_duration(const std::string& text) {
                               : "'" + text + "' is no duration; write for instance 20ms or 1.5s";
 }
 
+std::string check_range(const std::string& from_name, const std::string& from,
+                        const std::string& to_name, const std::string& to) {
+  if (to.empty()) return "";
+  const std::uint64_t from_ns = parse_duration(from).value_or(0);
+  if (from_ns < parse_duration(to).value_or(0)) return "";
+  if (from.empty()) return to_name + " " + to + ": nothing lies before the trace's start";
+  return from_name + " " + from + " must be before " + to_name + " " + to;
+}
+
 }  // namespace dial9::cli

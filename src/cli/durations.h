@@ -16,4 +16,9 @@ std::optional<std::uint64_t> parse_duration(std::string_view text);
 // For Argument::check(): the error text, or empty.
 std::string check_duration(const std::string& text);
 
+// Why nothing can lie from `from` on and before `to`, durations that were given for options of
+// these names, or empty for none: the error text, or empty.
+std::string check_range(const std::string& from_name, const std::string& from,
+                        const std::string& to_name, const std::string& to);
+
 }  // namespace dial9::cli

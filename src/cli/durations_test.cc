@@ -23,5 +23,18 @@ TEST(Durations, RefuseWhatIsNone) {
   EXPECT_TRUE(check_duration("20ms").empty());
 }
 
+TEST(Durations, OfARangeThatHoldsNothingSayWhy) {
+  const auto check = [](const char* from, const char* to) {
+    return check_range("--from", from, "--to", to);
+  };
+  EXPECT_EQ(check("2s", "1s"), "--from 2s must be before --to 1s");
+  EXPECT_EQ(check("1000ms", "1s"), "--from 1000ms must be before --to 1s");
+  EXPECT_EQ(check("", "0s"), "--to 0s: nothing lies before the trace's start");
+  EXPECT_EQ(check("", ""), "");
+  EXPECT_EQ(check("2s", ""), "");
+  EXPECT_EQ(check("", "1"), "");
+  EXPECT_EQ(check("1s", "2s"), "");
+}
+
 }  // namespace
 }  // namespace dial9::cli

@@ -7,7 +7,7 @@
 namespace dial9::cli {
 
 enum ExitCode : int {
-  kOk = 0,
+  kOk = 0,              // read to the end; also where nothing of what was asked for is in it
   kFindings = 1,        // diagnose: a finding at or above --fail-on; doctor: something is wrong
   kUsage = 2,           // the command line is wrong
   kUnreadable = 3,      // an input isn't there, isn't a trace, or nothing in it could be read
@@ -17,9 +17,12 @@ enum ExitCode : int {
 };
 
 inline constexpr const char* kExitCodeHelp =
-    "Exit codes: 0 fine; 1 a finding at or above --fail-on (diagnose), something wrong (doctor);\n"
-    "2 wrong usage; 3 an input or a process is missing, unreadable, or no trace; 4 an input could\n"
-    "be read in part only (what was read is shown); 5 the output couldn't be written; 6 a fault\n"
-    "of dial9's own.";
+    "Exit codes: 0 fine, also where a trace was read and has nothing of what was asked for (a "
+    "note\n"
+    "says so); 1 a finding at or above --fail-on (diagnose), something wrong (doctor); 2 wrong\n"
+    "usage; 3 an input or a process is missing, unreadable, or no trace; 4 an input could be read\n"
+    "in part only (what was read is shown); 5 the output couldn't be written; 6 a fault of "
+    "dial9's\n"
+    "own.";
 
 }  // namespace dial9::cli

@@ -4,10 +4,13 @@
 #include <cstdio>
 #include <string>
 
+#include "analysis/compared_runs.h"
 #include "analysis/flame_diff.h"
 #include "cli/arguments.h"
+#include "cli/durations.h"
 #include "cli/exit_code.h"
 #include "cli/flame_options.h"
+#include "cli/inputs.h"
 #include "cli/load_trace.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -43,9 +46,10 @@ int show_diff(const Options& options, const analysis::Trace& before_trace,
   FilterOptions before_filter = options.filter;
   before_filter.from = options.diff_from;
   before_filter.to = options.diff_to;
-  const analysis::CpuFlame before =
-      analysis::cpu_flame(before_trace, filter_of(before_filter, before_trace), &namer,
-                          options.flame.is_inverted, options.flame.frame_by());
+  const analysis::OtherFilter other =
+      analysis::filter_for(filter_of(before_filter, before_trace), after_trace, before_trace);
+  const analysis::CpuFlame before = analysis::cpu_flame(
+      before_trace, other.filter, &namer, options.flame.is_inverted, options.flame.frame_by());
   const analysis::CpuFlame after =
       analysis::cpu_flame(after_trace, filter_of(options.filter, after_trace), &namer,
                           options.flame.is_inverted, options.flame.frame_by());
@@ -56,15 +60,32 @@ int show_diff(const Options& options, const analysis::Trace& before_trace,
                  "doesn't: their weights can't be compared\n");
     return kUnreadable;
   }
-  analysis::FlameDiffHeading heading{after.heading, before.heading, before_name(options)};
-  const std::vector<std::string> notes = namer.notes();
-  heading.after.notes.insert(heading.after.notes.end(), notes.begin(), notes.end());
-  write_diff(options.flame, options.trace.is_json, analysis::flame_diff(before.tree, after.tree),
-             heading);
+  analysis::FlameDiffHeading heading{after.heading, before.heading, before_name(options), {}};
+  const auto add = [](std::vector<std::string>& to, const std::vector<std::string>& notes) {
+    to.insert(to.end(), notes.begin(), notes.end());
+  };
+  add(heading.notes, analysis::compared_notes(before_trace, after_trace));
+  add(heading.notes, other.notes);
+  add(heading.after.notes, namer.notes());
+  const analysis::FlameMatch match =
+      analysis::match_of(before_trace, after_trace, options.flame.frame_by());
+  write_diff(options.flame, options.trace.is_json,
+             analysis::flame_diff(before.tree, after.tree, match), heading);
   return kOk;
 }
 
+// What is wrong with them; empty: nothing.
+std::string check(const Options& options) {
+  std::string wrong = check_form(options.flame, options.trace.is_json);
+  if (wrong.empty()) wrong = check_range("--from", options.filter.from, "--to", options.filter.to);
+  if (wrong.empty()) {
+    wrong = check_range("--diff-from", options.diff_from, "--diff-to", options.diff_to);
+  }
+  return wrong;
+}
+
 int run(const Options& options) {
+  if (const std::string wrong = check(options); !wrong.empty()) return report_usage("flame", wrong);
   return with_trace("flame", options.trace, [&](const analysis::Trace& trace) -> int {
     if (options.is_diff() && options.diff.empty()) return show_diff(options, trace, trace);
     if (options.is_diff()) {

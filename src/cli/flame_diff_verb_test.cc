@@ -81,6 +81,15 @@ TEST_F(FlameDiffVerb, ComparesTwoRangesOfOneTrace) {
             "0xa;0x1 0 20000000\n0xb;0x1 60000000 0\n");
 }
 
+TEST_F(FlameDiffVerb, LooksForNoTaskOfTheOneTraceInTheOther) {
+  const json found = json::parse(flame(old() + "--task 5 --json"));
+  EXPECT_EQ(found["whole"], json({40 * kMs, 0}));
+  EXPECT_TRUE(has(found["notes_compared"].dump(), "before isn't narrowed to the task"))
+      << found["notes_compared"];
+  const json within = json::parse(flame("--diff-to 400ms --task 5 --json"));
+  EXPECT_EQ(within["whole"], json({0, 0})) << "of one trace";
+}
+
 TEST_F(FlameDiffVerb, RefusesWhatCanNotBeCompared) {
   flame("--diff '" + path("missing.bin") + "'", kUnreadable);
   flame("--diff '" + path("rateless.bin") + "'", kUnreadable);

@@ -2,33 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/flame_options.h"
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 
 #include "analysis/counts.h"
 #include "analysis/json_text.h"
 #include "cli/arguments.h"
 #include "cli/durations.h"
+#include "cli/ids.h"
 #include "cli/output.h"
 
 namespace dial9::cli {
 namespace {
-
-// Ids are shown in decimal and in hexadecimal digits.
-std::optional<std::uint64_t> to_id(const std::string& text) {
-  const bool is_hex = text.starts_with("0x");
-  std::uint64_t id = 0;
-  const char* begin = text.data() + (is_hex ? 2 : 0);
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, id, is_hex ? 16 : 10);
-  return error == std::errc() && stop == end && begin != end ? std::optional(id) : std::nullopt;
-}
-
-std::string check_id(const std::string& text) {
-  return to_id(text) ? "" : "'" + text + "' is no id: give a whole number, such as 17 or 0x11";
-}
 
 std::string check_worker(const std::string& text) {
   const auto id = to_id(text);
@@ -102,12 +87,14 @@ void add_flame_options(Verb& verb, FlameOptions& options) {
             "text: functions by weight; folded: \"root;...;leaf weight\" a line a stack; svg: a "
             "picture; json")
       .one_of({"text", "folded", "svg", "json"})
+      .noted_in(options.is_format_given)
       .with_default_shown();
   verb.flag("--inverted", options.is_inverted, "From the leaf outwards: who called it");
   verb.text("--sort", options.sort, "Order of the functions in the text")
       .one_of({"self", "total"})
       .with_default_shown();
   verb.number("--limit", options.limit, "Functions in the text, those with most first")
+      .in_range(0, kMostRows)
       .with_default_shown();
   add_lines_option(verb, options);
   add_symbol_options(verb, options);
@@ -136,6 +123,11 @@ FileNamer::FileNamer(const FlameOptions& options) : symbolizer_(symbolizer_optio
         "--debuginfod: nobody is asked; name servers in DEBUGINFOD_URLS, and a place for files in "
         "XDG_CACHE_HOME or HOME");
   }
+}
+
+std::string check_form(const FlameOptions& options, bool is_json) {
+  if (!is_json || !options.is_format_given || options.format == "json") return "";
+  return "--json and --format " + options.format + " exclude each other";
 }
 
 std::vector<std::string> FileNamer::notes() const {

@@ -31,6 +31,7 @@ analysis::SampleFilter filter_of(const FilterOptions& options, const analysis::T
 
 struct FlameOptions {
   std::string format = "text";
+  bool is_format_given = false;
   bool is_inverted = false;
   std::string sort = "self";
   std::uint64_t limit = 30;
@@ -46,6 +47,8 @@ void add_flame_options(Verb& verb, FlameOptions& options);
 // Those alone that say where names and lines come from.
 void add_symbol_options(Verb& verb, FlameOptions& options);
 void add_lines_option(Verb& verb, FlameOptions& options);
+// Why the format can't be that beside --json; empty: it can.
+std::string check_form(const FlameOptions& options, bool is_json);
 
 // What makes this program the process that reads debug information for another (dwarf_worker.h).
 inline constexpr const char* kDwarfWorkerArgument = "--read-debug-information";

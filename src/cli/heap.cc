@@ -1,10 +1,8 @@
 // `dial9 heap`: what was allocated and what lives, by site, task, span, label or thread, and what
 // grew between two moments, as text, folded stacks, SVG or JSON.
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
-#include <cstdio>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/counts.h"
@@ -14,6 +12,8 @@
 #include "cli/durations.h"
 #include "cli/exit_code.h"
 #include "cli/flame_options.h"
+#include "cli/ids.h"
+#include "cli/inputs.h"
 #include "cli/load_trace.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -39,25 +39,6 @@ struct Options {
   bool counts = false;
   FlameOptions flame;
 };
-
-int usage(const std::string& what) {
-  std::fprintf(stderr, "dial9 heap: %s\n", what.c_str());
-  return kUsage;
-}
-
-// Ids are shown in decimal and in hexadecimal digits.
-std::optional<std::uint64_t> to_id(const std::string& text) {
-  const bool is_hex = text.starts_with("0x");
-  std::uint64_t id = 0;
-  const char* begin = text.data() + (is_hex ? 2 : 0);
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, id, is_hex ? 16 : 10);
-  return error == std::errc() && stop == end && begin != end ? std::optional(id) : std::nullopt;
-}
-
-std::string check_id(const std::string& text) {
-  return to_id(text) ? "" : "'" + text + "' is no id: give a whole number, such as 17 or 0x11";
-}
 
 std::uint64_t moment(const analysis::Trace& trace, const std::string& text, std::uint64_t missing) {
   return text.empty() ? missing
@@ -93,25 +74,15 @@ void show_flame(const analysis::Trace& trace, const analysis::HeapReport& report
 }
 
 int show(const analysis::Trace& trace, const Options& options, HeapOrder order) {
-  if (trace.heap.size() == 0) {
-    std::fprintf(stderr,
-                 "dial9 heap: no heap samples in this trace: link dial9::heap and call "
-                 "add_heap_samples(), or preload libdial9_heap.so and set "
-                 "DIAL9_MEMORY_PROFILE_ENABLED=1\n");
-    return kUnreadable;
-  }
-  if (order != HeapOrder::kAllocated && !trace.tracks_live_heap) {
-    std::fprintf(stderr,
-                 "dial9 heap: what lives isn't known: record with tracks_live, or with "
-                 "DIAL9_MEMORY_TRACK_LIVESET=1\n");
-    return kUnreadable;
-  }
   const bool is_flame = options.flame.format != "text" && !options.trace.is_json;
   analysis::HeapReport report = analysis::heap_report(trace, filter_of(options, trace),
                                                       is_flame ? HeapBy::kSite : by_of(options.by));
   if (is_flame) {
     show_flame(trace, report, options, order);
     return kOk;
+  }
+  if (const std::string_view lack = analysis::heap_lack(report, order); !lack.empty()) {
+    report.notes.emplace(report.notes.begin(), lack);
   }
   FileNamer namer(options.flame);
   std::vector<std::string> sites;
@@ -124,21 +95,29 @@ int show(const analysis::Trace& trace, const Options& options, HeapOrder order) 
   return kOk;
 }
 
-int run(const Options& options) {
+// What is wrong with them; empty: nothing.
+std::string check(const Options& options) {
   if (options.is_live && options.is_allocated) {
-    return usage("--live and --allocated exclude each other");
+    return "--live and --allocated exclude each other";
   }
+  if (options.trace.is_json && options.flame.is_format_given) {
+    return "--json (the table) and --format " + options.flame.format + " exclude each other";
+  }
+  if (options.growth.empty()) return check_range("--from", options.from, "--to", options.to);
+  if (options.is_live || options.is_allocated || !options.from.empty() || !options.to.empty()) {
+    return "--growth FROM TO goes without --live, --allocated, --from and --to";
+  }
+  if (parse_duration(options.growth[0]).value_or(0) >=
+      parse_duration(options.growth[1]).value_or(0)) {
+    return "--growth FROM TO: FROM must be before TO, both from the trace's start";
+  }
+  return "";
+}
+
+int run(const Options& options) {
+  if (const std::string wrong = check(options); !wrong.empty()) return report_usage("heap", wrong);
   HeapOrder order = options.is_live ? HeapOrder::kLive : HeapOrder::kAllocated;
-  if (!options.growth.empty()) {
-    if (options.is_live || options.is_allocated || !options.from.empty() || !options.to.empty()) {
-      return usage("--growth FROM TO goes without --live, --allocated, --from and --to");
-    }
-    if (parse_duration(options.growth[0]).value_or(0) >=
-        parse_duration(options.growth[1]).value_or(0)) {
-      return usage("--growth FROM TO: FROM must be before TO, both from the trace's start");
-    }
-    order = HeapOrder::kGrowth;
-  }
+  if (!options.growth.empty()) order = HeapOrder::kGrowth;
   return with_trace("heap", options.trace,
                     [&](const analysis::Trace& trace) { return show(trace, options, order); });
 }
@@ -162,6 +141,7 @@ void add_heap(Arguments& arguments) {
               "text: a table; folded: \"root;...;leaf weight\" a line a stack; svg: a picture; "
               "json: the flame tree (--json: the table)")
         .one_of({"text", "folded", "svg", "json"})
+        .noted_in(options.flame.is_format_given)
         .with_default_shown();
     verb.flag("--count", options.counts, "Flame trees of allocations, not of bytes");
     verb.flag("--inverted", options.flame.is_inverted, "Flame trees from the leaf outwards");
@@ -174,6 +154,7 @@ void add_heap(Arguments& arguments) {
     add_lines_option(verb, options.flame);
     add_symbol_options(verb, options.flame);
     verb.number("--limit", options.flame.limit, "Rows of the text, those with most first")
+        .in_range(0, kMostRows)
         .with_default_shown();
   };
   arguments.add<Options>(

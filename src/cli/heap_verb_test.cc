@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -14,7 +13,6 @@ namespace dial9::cli {
 namespace {
 
 using analysis::testing::HeapTrace;
-using analysis::testing::TraceBuilder;
 using nlohmann::json;
 using testing::Ran;
 
@@ -79,20 +77,17 @@ TEST_F(HeapVerb, WritesFoldedStacksAPictureAndJson) {
   EXPECT_EQ(table["total"]["median_age_ns"], 1'000);
 }
 
-TEST_F(HeapVerb, SaysHowToGetWhatATraceDoesNotHave) {
-  const Ran unknown = heap("--live " + write_trace(false));
-  EXPECT_EQ(unknown.exit_code, kUnreadable);
-  EXPECT_NE(unknown.err.find("DIAL9_MEMORY_TRACK_LIVESET"), std::string::npos) << unknown.err;
-  EXPECT_EQ(heap(write_trace(false)).exit_code, kOk);
-  TraceBuilder builder;
-  builder.poll(1, 2, 0, 7);
-  const auto bytes = builder.take();
-  std::ofstream file(path("none.bin"), std::ios::binary);
-  for (const std::uint8_t byte : bytes) file.put(static_cast<char>(byte));
-  file.close();
-  const Ran none = heap("'" + path("none.bin") + "'");
-  EXPECT_EQ(none.exit_code, kUnreadable);
-  EXPECT_NE(none.err.find("link dial9::heap"), std::string::npos) << none.err;
+TEST_F(HeapVerb, SaysThatItDoesNotKnowWhatLivesWithoutFrees) {
+  const std::string trace = write_trace(false);
+  for (const std::string order : {"--live ", "--growth 1s 2s "}) {
+    const Ran unknown = heap(order + trace);
+    EXPECT_EQ(unknown.exit_code, kOk) << unknown.err;
+    EXPECT_NE(unknown.out.find("DIAL9_MEMORY_TRACK_LIVESET=1"), std::string::npos) << unknown.out;
+    EXPECT_EQ(unknown.out.find("0x1eac"), std::string::npos) << "no table of zeros";
+    EXPECT_EQ(heap(order + "--format folded " + trace).out, "");
+  }
+  EXPECT_NE(heap(trace).out.find("live: unknown"), std::string::npos);
+  EXPECT_TRUE(json::parse(heap("--json " + trace).out)["total"]["growth_error"].is_null());
 }
 
 TEST_F(HeapVerb, RefusesWhatMakesNoSense) {

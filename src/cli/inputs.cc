@@ -164,6 +164,11 @@ void report_error(const std::string& name, const Error& error) {
   std::fprintf(stderr, "%s\n", analysis::to_printable(line).c_str());
 }
 
+int report_usage(const std::string& verb, const std::string& what) {
+  std::fprintf(stderr, "dial9 %s: %s\n", verb.c_str(), analysis::to_printable(what).c_str());
+  return kUsage;
+}
+
 void Outcome::add(const std::string& name, const Result<void>& result, std::uint64_t events) {
   events_ += events;
   if (!result) {

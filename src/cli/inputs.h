@@ -63,6 +63,9 @@ Result<void> decode_input(const Input& input, format::Visitor& visitor,
 // Says on stderr what went wrong with an input, where, and what helps.
 void report_error(const std::string& name, const Error& error);
 
+// Says on stderr what is wrong with a verb's command line. kUsage.
+int report_usage(const std::string& verb, const std::string& what);
+
 // The exit code of a verb that has read inputs.
 class Outcome {
  public:

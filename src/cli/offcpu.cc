@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "cli/arguments.h"
+#include "cli/durations.h"
 #include "cli/exit_code.h"
 #include "cli/flame_options.h"
+#include "cli/inputs.h"
 #include "cli/load_trace.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -38,6 +40,9 @@ OffCpuBy by_of(const std::string& text) {
 }
 
 int run(const Options& options) {
+  std::string wrong = check_form(options.flame, options.trace.is_json);
+  if (wrong.empty()) wrong = check_range("--from", options.filter.from, "--to", options.filter.to);
+  if (!wrong.empty()) return report_usage("offcpu", wrong);
   return with_trace("offcpu", options.trace, [&](const analysis::Trace& trace) {
     FileNamer namer(options.flame);
     const OffCpuBy by = by_of(options.by);

@@ -91,6 +91,20 @@ TEST_F(OffCpuVerb, JsonTellsTheSameNumbers) {
   EXPECT_EQ(json::parse(offcpu("--format json --by call")), found);
 }
 
+TEST_F(OffCpuVerb, JsonTellsWhoseTheConnectionsAre) {
+  TraceBuilder builder;
+  builder.off_cpu({.at_ns = kBegin, .proven_ns = 500 * kMs, .cause = "socket"});
+  builder.socket_wait({.at_ns = kBegin + 100 * kMs,
+                       .waited_ns = 100 * kMs,
+                       .thread = "io",
+                       .task = 0x8000'0000'0000'0005});
+  write("sockets.bin", builder.take());
+  const json socket = json::parse(offcpu("--json", kOk, "sockets.bin"))["sockets"][0];
+  EXPECT_EQ(socket["thread_name"], "io");
+  EXPECT_EQ(socket["task_id"], "9223372036854775813") << "as text, for it has 64 bits";
+  EXPECT_TRUE(socket["span_id"].is_null()) << socket;
+}
+
 TEST_F(OffCpuVerb, FoldedStacksAndAPicture) {
   EXPECT_EQ(offcpu("--format folded"), "0x11;0x21;0x31 400000000\n0x11;0x41 200000000\n");
   EXPECT_TRUE(has(read("err"), "of it 500 ms proven")) << "notes go to stderr";

@@ -57,6 +57,9 @@ int run(Options& options) {
 void add_serve(Arguments& arguments) {
   const auto declare = [](Verb& verb, Options& options) {
     verb.text("DIR", options.serve.path, "A directory of runs, a run, or a trace file").required();
+    verb.text("--base", options.serve.base_path,
+              "Another trace, run or directory of runs (its newest): the page's flame graphs can "
+              "be compared with it");
     verb.text("--address", options.serve.address,
               "IP address to listen on; one that isn't loopback asks for a token")
         .with_default_shown();

@@ -68,6 +68,9 @@ Result<void> write_trace(const ProcessView& view, const std::string& path) {
 }
 
 int run(const Options& options) {
+  if (!options.has_trace && !options.output.empty()) {
+    return report_usage("snapshot", "-o and --no-trace exclude each other");
+  }
   const std::string name = "snapshot " + std::to_string(options.pid);
   Result<internal::TargetProcess> target = internal::TargetProcess::open(options.pid);
   if (!target) {

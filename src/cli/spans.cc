@@ -32,6 +32,7 @@ void add_spans(Arguments& arguments) {
   const auto declare = [](Verb& verb, Options& options) {
     add_trace_options(verb, options.trace);
     verb.number("--limit", options.limit, "Names in the text, those with most time first")
+        .in_range(0, kMostRows)
         .with_default_shown();
   };
   arguments.add<Options>(

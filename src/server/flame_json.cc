@@ -6,6 +6,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "analysis/compared_runs.h"
 #include "analysis/flame_diff.h"
 #include "analysis/flame_view.h"
 #include "analysis/human.h"
@@ -48,6 +49,34 @@ std::string range_text(const Call& call, const std::string& run) {
     return text ? std::string(" ") + word + " " + std::string(*text) + " ns" : "";
   };
   return run + part("before_from", "from") + part("before_to", "to");
+}
+
+// How long one thread can have been in what the query is of; 0: not bounded.
+std::uint64_t length_of(const analysis::FlameQuery& query, const Run& run) {
+  const auto& spans = run.trace().spans;
+  if (query.filter.span) {
+    for (std::uint32_t i = 0; i < spans.size(); ++i) {
+      if (spans.id[i] == *query.filter.span) return spans.end_ns[i] - spans.start_ns[i];
+    }
+    return 0;
+  }
+  const bool is_bounded = query.filter.worker && query.filter.to_ns != ~std::uint64_t{0};
+  return is_bounded ? query.filter.to_ns - query.filter.from_ns : 0;
+}
+
+// A sample stands for a period, a look for the time around it: of something short their sum may be
+// longer than it was.
+void note_longer_sum(const analysis::FlameQuery& query, const Run& run, analysis::FlameView& view) {
+  const std::uint64_t length_ns = length_of(query, run);
+  if (view.tree.unit() != analysis::FlameUnit::kNs || length_ns == 0 ||
+      view.tree.total() <= length_ns) {
+    return;
+  }
+  view.heading.is_uncertain = true;
+  view.heading.notes.insert(
+      view.heading.notes.begin(),
+      "it took " + analysis::human_duration(length_ns) +
+          ": the sum is longer, of several threads at once or of samples that stand for more");
 }
 
 }  // namespace
@@ -129,6 +158,7 @@ Response flame(const Call& call, const Run& run, SharedNamer& namer) {
   RequestNamer names(namer);
   analysis::FlameView view = analysis::flame_view(run.trace(), asked->query, &names);
   names.add_notes(view.heading);
+  note_longer_sum(asked->query, run, view);
   const json commands = flame_commands(asked->query, run);
   return body_response(analysis::flame_json(
       view.tree, view.heading, asked->nodes, kMostFunctions,
@@ -157,6 +187,8 @@ Response flame_diff(const Call& call, const Run& run, const Run& before, SharedN
   const auto asked = flame_call(call, run);
   if (!asked) return error_response(asked.error());
   analysis::FlameQuery query = asked->query;
+  analysis::OtherFilter other = analysis::filter_for(query.filter, run.trace(), before.trace());
+  query.filter = std::move(other.filter);
   if (const auto read = read_range(call, before, "before_from", "before_to", query.filter); !read) {
     return error_response(read.error());
   }
@@ -172,10 +204,13 @@ Response flame_diff(const Call& call, const Run& run, const Run& before, SharedN
                           "one of the runs tells the rate of its samples and the other doesn't: "
                           "their weights can't be compared");
   }
+  std::vector<std::string> notes = analysis::compared_notes(before.trace(), run.trace());
+  notes.insert(notes.end(), other.notes.begin(), other.notes.end());
   return body_response(analysis::flame_diff_json(
-      analysis::flame_diff(before_view.tree, after_view.tree),
-      {after_view.heading, before_view.heading, range_text(call, before.name())}, asked->nodes,
-      kMostFunctions));
+      analysis::flame_diff(before_view.tree, after_view.tree,
+                           analysis::match_of(before.trace(), run.trace(), query.frames)),
+      {after_view.heading, before_view.heading, range_text(call, before.name()), std::move(notes)},
+      asked->nodes, kMostFunctions));
 }
 
 void name_frames(const Run& run, SharedNamer& namer, std::uint32_t stack, std::uint64_t at_ns,

@@ -148,6 +148,9 @@ Result<void> read_range(const Call& call, const Run& run, std::string_view from,
   if (!from_ns) return std::unexpected(from_ns.error());
   const auto to_ns = call.number(to, -kFarNs, kFarNs, kFarNs);
   if (!to_ns) return std::unexpected(to_ns.error());
+  if (call.query(from) && call.query(to) && *from_ns > *to_ns) {
+    return wrong("parameter '" + std::string(from) + "' lies behind '" + std::string(to) + "'");
+  }
   filter.from_ns = call.query(from) ? absolute_ns(run, *from_ns) : 0;
   filter.to_ns = call.query(to) ? absolute_ns(run, *to_ns) : ~std::uint64_t{0};
   return {};

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "analysis/testing/cpu_trace.h"
+#include "analysis/testing/heap_trace.h"
 #include "format/encoder.h"
 #include "server/routes.h"
 #include "server/testing/sample_runs.h"
@@ -87,6 +90,7 @@ class FlameRoute : public ::testing::Test {
  protected:
   FlameRoute() {
     auto source = std::make_unique<testing::MemoryRuns>();
+    source_ = source.get();
     source->add("a", sampled());
     source->add("b", waits());
     store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
@@ -112,6 +116,7 @@ class FlameRoute : public ::testing::Test {
   }
 
   Namer namer_;
+  testing::MemoryRuns* source_ = nullptr;  // the store's
   std::unique_ptr<RunStore> store_;
   std::unique_ptr<Service> service_;
 };
@@ -242,13 +247,38 @@ TEST_F(FlameRoute, GivesTheWaitsBehindAFrameAndTheirDetails) {
   EXPECT_EQ(ask("runs/b/waits/2").status, 404U);
 }
 
+TEST_F(FlameRoute, TellsOfAWaitHowItIsKnownAndThatItWaitedForACpuThen) {
+  analysis::testing::TraceBuilder builder;
+  builder.off_cpu({.at_ns = testing::kOriginNs,
+                   .proven_ns = 3'000'000,
+                   .cause = "lock",
+                   .is_exact = true,
+                   .runnable_ns = 1'000'000});
+  source_->add("exact", builder.take());
+  open("exact");
+  std::map<std::string, json> facts;
+  const json exact = get("runs/exact/waits/0");
+  for (const json& fact : exact["facts"]) facts[fact["name"]] = fact["value"];
+  EXPECT_EQ(facts["Known"], "from switch to switch");
+  EXPECT_EQ(facts["Then waited for a CPU"], 1'000'000);
+  const json by_looks = get("runs/b/waits/0");
+  for (const json& fact : by_looks["facts"]) {
+    EXPECT_NE(fact["name"], "Known");
+    EXPECT_NE(fact["name"], "Then waited for a CPU");
+  }
+}
+
 TEST_F(FlameRoute, GivesCallersAndCalleesOfAFunction) {
   const json found = get("runs/b/flame/butterfly?of=offcpu&function=work&module=app");
   EXPECT_EQ(found["callees"]["total"], 3'000'000);
   EXPECT_EQ(found["callers"]["total"], 3'000'000);
   EXPECT_EQ(found["callers"]["whole"], 4'000'000) << "what percents are of";
   EXPECT_EQ(found["callers"]["nodes"].size(), 4U) << "all, work, main, [blocked: socket]";
-  EXPECT_EQ(get("runs/b/flame/butterfly?of=offcpu&function=nobody")["callees"]["count"], 0);
+  const json nobody = get("runs/b/flame/butterfly?of=offcpu&function=nobody")["callees"];
+  EXPECT_EQ(nobody["count"], 0);
+  EXPECT_NE(nobody["notes"].dump().find("no stack that is taken has this function"),
+            std::string::npos)
+      << nobody;
   EXPECT_EQ(ask("runs/b/flame/butterfly?function=" + std::string(2'000, 'x')).status, 400U);
 }
 
@@ -263,6 +293,78 @@ TEST_F(FlameRoute, ComparesWithAnotherRangeAndAnotherRun) {
   EXPECT_EQ(ask("runs/a/flame/diff?before_run=c").status, 409U);
   EXPECT_EQ(ask("runs/a/flame/diff?before_from=x").status, 400U);
   EXPECT_TRUE(ask("runs/a/flame/diff").etag.empty()) << "another run's data has no mark here";
+}
+
+// Thread 7 in task 3 and span 0x1f, whose ids are in run b too.
+testing::Bytes another_run() {
+  analysis::testing::CpuTrace made;
+  made.builder.metadata(testing::kOriginNs, "boot_id", "abcd-2");
+  made.module("/bin/app", 0x1000, testing::kOriginNs, 0, 1, "cd");
+  made.books(testing::kOriginNs + 9'000'000, 1'000, 1'000'000, 2, 0);
+  for (const std::uint64_t span : {0x1f, 0x2f}) {
+    made.add({.at_ns = testing::kOriginNs + span, .frames = {0x1200}, .task = 3, .span = span});
+  }
+  return made.builder.take();
+}
+
+TEST_F(FlameRoute, LooksForNoTaskSpanOrThreadOfARunInAnotherOne) {
+  source_->add("other", another_run());
+  open("other");
+  const std::string diff = "runs/b/flame/diff?before_run=other";
+  EXPECT_EQ(get(diff)["whole"], json({2'000'000, 1'000'000}));
+  const json by_thread = get(diff + "&thread=7");
+  EXPECT_EQ(by_thread["whole"], json({2'000'000, 1'000'000}));
+  const std::string build =
+      "before is of another build of app: functions are matched by name and module";
+  EXPECT_EQ(
+      by_thread["notes_compared"],
+      json({build, "before isn't narrowed to the thread: its id says nothing in another run"}));
+  const json by_task = get(diff + "&task=3");
+  EXPECT_EQ(by_task["whole"][0], 2'000'000);
+  EXPECT_EQ(by_task["notes_compared"],
+            json({build, "before isn't narrowed to the task: its id says nothing in another run"}));
+  EXPECT_EQ(get("runs/other/flame/diff?task=9&before_from=0&before_to=9000")["whole"], json({0, 0}))
+      << "within a run an id is an id";
+}
+
+TEST_F(FlameRoute, SaysWhereItsSumIsLongerThanWhatItIsOf) {
+  analysis::testing::CpuTrace made;
+  made.builder.poll(testing::kOriginNs, testing::kOriginNs + 4'000'000, 3, 9);
+  made.builder.off_cpu({.at_ns = testing::kOriginNs + 1'000'000,
+                        .proven_ns = 1'000'000,
+                        .share_ns = 5'000'000,
+                        .cause = "pipe"});
+  made.builder.park(testing::kOriginNs + 9'000'000, 3, 7);
+  source_->add("short", made.builder.take());
+  open("short");
+  const json longer = get("runs/short/flame?of=offcpu&worker=3&from=0&to=4000000");
+  EXPECT_EQ(longer["total"], 6'000'000);
+  EXPECT_EQ(longer["uncertain"], true);
+  EXPECT_NE(longer["notes"][0].get<std::string>().find("it took 4.00 ms: the sum is longer"),
+            std::string::npos)
+      << longer["notes"];
+  EXPECT_EQ(get("runs/short/flame?of=offcpu&worker=3&from=0&to=9000000")["uncertain"], false);
+}
+
+TEST_F(FlameRoute, RefusesARangeThatEndsBeforeItBegins) {
+  for (const std::string range : {"from=2&to=1", "before_from=2&before_to=1"}) {
+    const Response refused = ask("runs/a/flame/diff?" + range);
+    EXPECT_EQ(refused.status, 400U) << range;
+    EXPECT_NE(refused.body.find("lies behind"), std::string::npos) << refused.body;
+  }
+  EXPECT_EQ(get("runs/a/flame?from=2&to=2")["total"], 0);
+}
+
+TEST_F(FlameRoute, TellsThatHeapSamplesKnowNoNamesOfThreads) {
+  analysis::testing::HeapTrace made;
+  made.alloc({.at_ns = testing::kOriginNs, .tid = 7});
+  source_->add("heap", made.builder().take());
+  open("heap");
+  EXPECT_EQ(get("runs/heap/flame?of=allocated&thread=7")["count"], 1);
+  const json named = get("runs/heap/flame?of=allocated&thread=io");
+  EXPECT_EQ(named["count"], 0);
+  EXPECT_NE(named["notes"].dump().find("give the thread's id"), std::string::npos) << named;
+  EXPECT_NE(named["notes"].dump().find("none of the 1 sample is taken"), std::string::npos);
 }
 
 TEST_F(FlameRoute, TellsTheCommandThatShowsTheSame) {

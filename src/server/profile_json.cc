@@ -183,6 +183,8 @@ json wait_json(const Run& run, std::uint32_t index) {
                                                          : trace.names.text(wait.cause));
   facts.duration("Proven", wait.proven_ns);
   facts.duration("Estimated around it", wait.share_ns);
+  if (wait.is_exact) facts.text("Known", "from switch to switch");
+  if (wait.runnable_ns != 0) facts.duration("Then waited for a CPU", wait.runnable_ns);
   if (wait.is_continued) facts.text("Part", "of the wait of this thread before it");
   facts.text("Thread", std::to_string(wait.tid));
   facts.text("Name", trace.names.text(wait.thread_name));

@@ -103,13 +103,14 @@ Response list_response(RunStore& store) {
   if (!runs) return error_response(runs.error());
   json rows = json::array();
   for (const RunInfo& run : *runs) {
-    if (rows.size() == kMaxRuns) break;
+    if (rows.size() >= kMaxRuns && !run.is_base) continue;
     rows.push_back({{"run", run.id},
                     {"name", run.name},
                     {"bytes", run.bytes},
                     {"files", run.files.size()},
                     {"modified_ms", run.modified_ms},
                     {"is_live", run.is_live},
+                    {"is_base", run.is_base},
                     {"state", to_string(store.state(run.id))}});
   }
   const bool is_cut = runs->size() > rows.size();

@@ -27,6 +27,7 @@ struct RunInfo {
   std::uint64_t bytes = 0;
   std::int64_t modified_ms = 0;  // since 1970, of the newest file
   bool is_live = false;          // a recorder still writes
+  bool is_base = false;          // to compare with: not under the root; see base_runs.h
   std::vector<RunFile> files;    // in order of time
 };
 

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/server.h"
 
+#include "server/base_runs.h"
 #include "server/http.h"
 #include "server/routes.h"
 #include "server/run_files.h"
@@ -24,6 +25,11 @@ std::string url_of(const ServeOptions& options, std::uint16_t port, const std::s
 Result<void> serve(const ServeOptions& options, const std::function<void(const Serving&)>& ready,
                    const std::function<void(std::function<void()>)>& stop_when) {
   auto source = runs_in(options.path);
+  if (source && !options.base_path.empty()) {
+    auto base = runs_in(options.base_path);
+    if (!base) return std::unexpected(base.error());
+    source = with_base(std::move(*source), std::move(*base));
+  }
   if (!source) return std::unexpected(source.error());
   AccessRules rules{is_loopback_address(options.address), options.token};
   if (!rules.is_loopback && rules.token.empty()) {

@@ -17,6 +17,7 @@ namespace dial9::server {
 
 struct ServeOptions {
   std::string path;                   // a directory of runs, a run, or a trace file
+  std::string base_path;              // likewise, of which the newest run is compared with; or none
   std::string address = "127.0.0.1";  // an IP address to listen on
   std::uint16_t port = 9090;          // 0: the system picks one
   std::string token;                  // asked for where not empty; made up where it is empty and

@@ -59,6 +59,7 @@ std::vector<std::uint8_t> flame_trace() {
   CpuTrace made;
   made.builder.clock_sync(kStart, 1'782'136'202'000'000'000);
   made.builder.poll(kStart + 100 * kMs, kStart + 200 * kMs, 0, kTask, "shop.cc:1");
+  made.module("/srv/shop", 0x10'0000, kStart, 0, 1, "2222");
   made.books(kStart + 400 * kMs, 1'000, 60 * kMs, 50, 0);
   for (std::uint64_t ms = 101; ms <= 120; ++ms) {
     made.add(
@@ -84,6 +85,21 @@ std::vector<std::uint8_t> flame_trace() {
   }
   symbols(made.builder.encoder());
   span(made.builder.encoder());
+  return made.builder.take();
+}
+
+std::vector<std::uint8_t> flame_before_trace() {
+  CpuTrace made;
+  made.builder.metadata(kStart, "boot_id", "abcd-7");
+  made.module("/srv/shop", 0x10'0000, kStart, 0, 1, "1111");
+  made.books(kStart + 400 * kMs, 1'000, 40 * kMs, 40, 0);
+  for (std::uint64_t ms = 1; ms <= 40; ++ms) {
+    made.add({.at_ns = kStart + ms * kMs,
+              .frames = {ms <= 30 ? kPriceCart : kLog, kServe},
+              .task = kTask,
+              .span = kSpan});
+  }
+  symbols(made.builder.encoder());
   return made.builder.take();
 }
 

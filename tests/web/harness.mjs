@@ -23,8 +23,9 @@ export function findChromium() {
 }
 
 /** Starts `dial9 serve FOLDER` on a port of its own; ends with stop(). */
-export async function startServer(program, folder) {
-  const child = spawn(program, ['serve', folder, '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+export async function startServer(program, folder, more = []) {
+  const stdio = ['ignore', 'pipe', 'inherit'];
+  const child = spawn(program, ['serve', folder, '--port', '0', ...more], { stdio });
   let text = '';
   const url = await new Promise((resolve, reject) => {
     child.stdout.on('data', (chunk) => {
@@ -66,6 +67,7 @@ export async function startBrowser() {
 export class Checks {
   passed = 0;
   failed = 0;
+  skipped = 0;
 
   async run(name, body) {
     const started = performance.now();
@@ -77,6 +79,12 @@ export class Checks {
       this.failed += 1;
       console.log(`FAIL  ${name}: ${error.message.split('\n').slice(0, 12).join('\n      ')}`);
     }
+  }
+
+  /** What this machine can't show. */
+  skip(name, reason) {
+    this.skipped += 1;
+    console.log(`skip  ${name}: ${reason}`);
   }
 }
 

@@ -1,7 +1,7 @@
 // Writes the traces that the viewer's tests open, the same bytes each time: a large one of a busy
 // service with a few faults in it, a tiny one, a truncated one, one without any runtime event, one
-// with what a profiler records, one with waits, one with allocations, and one of a recorder that
-// kept a budget.
+// with what a profiler records, one with waits, one with allocations, one of a recorder that kept a
+// budget, and, in FOLDER/base, an earlier run to compare with.
 //
 //   web_make_traces FOLDER [EVENTS]     EVENTS of the large one, 5,000,000 if left out
 //
@@ -307,7 +307,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::filesystem::path folder = argv[1];
-  std::filesystem::create_directories(folder);
+  std::filesystem::create_directories(folder / "base");
   const auto small = Service(200'000).write();
   const std::span<const std::uint8_t> cut(small.data(), small.size() - 5);
   const bool is_written =
@@ -317,7 +317,8 @@ int main(int argc, char** argv) {
       write(folder / "governed.bin", governed()) &&
       write(folder / "profile.bin", web_test::profile_trace()) &&
       write(folder / "flame.bin", web_test::flame_trace()) &&
-      write(folder / "heap.bin", web_test::heap_trace());
+      write(folder / "heap.bin", web_test::heap_trace()) &&
+      write(folder / "base" / "before.bin", web_test::flame_before_trace());
   if (!is_written) std::fputs("web_make_traces: cannot write there\n", stderr);
   return is_written ? 0 : 1;
 }

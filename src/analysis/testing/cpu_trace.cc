@@ -37,7 +37,7 @@ void CpuTrace::add(const MadeSample& sample) {
 }
 
 void CpuTrace::module(const std::string& path, std::uint64_t begin, std::uint64_t since_ns,
-                      std::uint64_t before_ns, std::uint64_t epoch) {
+                      std::uint64_t before_ns, std::uint64_t epoch, const std::string& build_id) {
   format::Encoder& out = builder.encoder();
   out.schema(111, "ModuleEvent", true,
              {{"path", FieldType::kString},
@@ -51,7 +51,7 @@ void CpuTrace::module(const std::string& path, std::uint64_t begin, std::uint64_
               {"only_added", FieldType::kBool}});
   out.begin(111, since_ns);
   out.string(path);
-  out.string("ab");
+  out.string(build_id);
   for (const std::uint64_t value : {begin, begin + 1'000, begin, epoch, since_ns, before_ns}) {
     out.varint(value);
   }

@@ -26,7 +26,8 @@ class CpuTrace {
  public:
   void add(const MadeSample& sample);
   void module(const std::string& path, std::uint64_t begin, std::uint64_t since_ns = 1,
-              std::uint64_t before_ns = 0, std::uint64_t epoch = 1);
+              std::uint64_t before_ns = 0, std::uint64_t epoch = 1,
+              const std::string& build_id = "ab");
   // What a second of sampling came to.
   void books(std::uint64_t at_ns, std::uint32_t hz, std::uint64_t cpu_ns, std::uint64_t periods,
              std::uint64_t lost);

@@ -131,7 +131,9 @@ const std::vector<EventSchema>& off_cpu_schemas() {
         {"total_retransmits", kU32},
         {"since_received_ns", kVarint, true},
         {"unread_bytes", kVarint, true},
-        {"unsent_bytes", kVarint, true}}},
+        {"unsent_bytes", kVarint, true},
+        {"thread_name", kText, true},
+        {"task_id", kVarint, true}}},
   };
   return kSchemas;
 }
@@ -355,6 +357,8 @@ void TraceBuilder::socket_wait(const SocketWaitEvent& wait) {
   optional_id(wait.since_received_ns);
   optional_id(wait.unread_bytes);
   optional_id(wait.unsent_bytes);
+  optional_text(wait.thread);
+  optional_id(wait.task);
 }
 
 void TraceBuilder::loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,

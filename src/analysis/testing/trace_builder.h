@@ -59,6 +59,8 @@ struct SocketWaitEvent {
   std::uint64_t since_received_ns = 0;
   std::uint64_t unread_bytes = 0;
   std::uint64_t unsent_bytes = 0;
+  std::string_view thread = {};
+  std::uint64_t task = 0;
 };
 
 class TraceBuilder {

@@ -118,6 +118,7 @@ describe('a difference', () => {
     width: 2000,
     before: 'old.bin',
     notes_before: [],
+    notes_compared: [],
     functions: [
       { name: 'gone', module: '', self: [25, 0], total: [25, 0] },
       { name: 'same', module: '', self: [75, 150], total: [75, 150] },

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   baseStretch,
+  comparedText,
   FLAME_CHOICE,
   type FlameChoice,
   findingChoice,
@@ -18,6 +19,7 @@ describe('the choice in the address', () => {
       { of: 'live', counts: true, shows: 'table', base: 'previous' },
       { of: 'offcpu', top: 'call', parked: true, shows: 'time' },
       { shows: 'inverted', lines: true, base: 'all', scope: 'range' },
+      { base: 'run', baseRun: 'base:old run&.bin' },
     ];
     for (const change of choices) {
       const choice = { ...FLAME_CHOICE, ...change };
@@ -27,6 +29,9 @@ describe('the choice in the address', () => {
       'scope=evil&scope=stretch&worker=x&task=-1&span=&stretch=5,2&stretch=1,x&' +
       'of=x&view=x&top=x&base=x&q=';
     expect(parseFlame(wrong)).toEqual(FLAME_CHOICE);
+    expect(parseFlame('base=run')).toEqual(FLAME_CHOICE);
+    expect(parseFlame('base=run&base_run=')).toEqual(FLAME_CHOICE);
+    expect(parseFlame('base_run=old')).toEqual(FLAME_CHOICE);
   });
   it('keeps the stretch and the span that it is of, whatever is selected later', () => {
     const choice = { ...FLAME_CHOICE, scope: 'stretch', stretch: [1.5, 20], span: 4 } as const;
@@ -40,6 +45,23 @@ describe('what it is compared with', () => {
     expect(baseStretch('previous', [3, 40], null)).toEqual([0, 3]);
     expect(baseStretch('range', [3, 40], [1, 2])).toEqual([1, 2]);
     expect(baseStretch('all', [3, 40], [1, 2])).toBeNull();
+  });
+  it('is all of another run, whatever is measured here', () => {
+    expect(baseStretch('run', [3, 40], [1, 2])).toBeNull();
+  });
+  it('is said of both sides, with their lengths as far as they are known', () => {
+    const text = (choice: Partial<FlameChoice>, before: [number, number] | null) =>
+      comparedText('screen', [1e6, 3e6], { ...FLAME_CHOICE, ...choice }, before, 'old.bin');
+    expect(text({ base: 'run' }, null)).toBe(
+      'now: what is on screen, 2 ms; before: the whole of old.bin',
+    );
+    expect(text({ base: 'previous' }, [0, 1e6])).toBe(
+      'now: what is on screen, 2 ms; before: the time before it, 1 ms',
+    );
+    const span = { ...FLAME_CHOICE, base: 'run', span: 4 } as const;
+    expect(comparedText('all', null, span, null, 'old.bin')).toBe(
+      'now: span #4; before: the whole of old.bin',
+    );
   });
 });
 

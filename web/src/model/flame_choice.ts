@@ -1,12 +1,14 @@
 // What the flame graph is of and how it is shown, and the same in the address. Pure.
 // SPDX-License-Identifier: Apache-2.0
+import { formatDuration } from '../base/format';
 import type { Finding } from '../protocol/types';
 
 /** What the weights are: time on the CPU, off it, both, in locks; memory allocated, or alive. */
 export type FlameOf = 'cpu' | 'offcpu' | 'time' | 'locks' | 'allocated' | 'live';
 export type FlameShows = 'icicle' | 'inverted' | 'time' | 'butterfly' | 'table';
-/** What the tree is compared with: nothing, the measured range, as long a one before it, all. */
-export type FlameBase = 'none' | 'range' | 'previous' | 'all';
+/** What it is compared with: nothing, the measured range, as long a one before it, all of this run,
+ * all of another one. */
+export type FlameBase = 'none' | 'range' | 'previous' | 'all' | 'run';
 
 export interface FlameFunction {
   name: string;
@@ -37,6 +39,8 @@ export interface FlameChoice {
   /** of the butterfly; null: none is chosen yet */
   around: FlameFunction | null;
   base: FlameBase;
+  /** the other run, by its id, where that is the base */
+  baseRun: string | null;
   search: string;
 }
 
@@ -55,6 +59,7 @@ export const FLAME_CHOICE: FlameChoice = {
   shows: 'icicle',
   around: null,
   base: 'none',
+  baseRun: null,
   search: '',
 };
 
@@ -66,6 +71,7 @@ export const WHOLE_CHOICE = {
   label: '',
   around: null,
   base: 'none',
+  baseRun: null,
   search: '',
 } as const;
 
@@ -83,7 +89,7 @@ export function findingChoice(
 }
 
 const OFS: readonly string[] = ['cpu', 'offcpu', 'time', 'locks', 'allocated', 'live'];
-const BASES: readonly string[] = ['range', 'previous', 'all'];
+const BASES: readonly string[] = ['range', 'previous', 'all', 'run'];
 
 export const isHeap = (of: FlameOf) => of === 'allocated' || of === 'live';
 export const hasWaits = (of: FlameOf) => of === 'offcpu' || of === 'time';
@@ -110,9 +116,12 @@ export function parseFlame(text: string): FlameChoice {
     else if (name === 'fn') around.name = value;
     else if (name === 'mod') around.module = value;
     else if (name === 'base' && BASES.includes(value)) out.base = value as FlameBase;
+    else if (name === 'base_run' && value !== '') out.baseRun = value;
     else if (name === 'q') out.search = value;
   }
   if (around.name !== '') out.around = around;
+  if (out.base === 'run' && out.baseRun === null) out.base = 'none';
+  if (out.base !== 'run') out.baseRun = null;
   return out;
 }
 
@@ -142,6 +151,7 @@ export function formatFlame(choice: FlameChoice): string {
   if (choice.around) out.set('fn', choice.around.name);
   if (choice.around && choice.around.module !== '') out.set('mod', choice.around.module);
   if (choice.base !== 'none') out.set('base', choice.base);
+  if (choice.base === 'run' && choice.baseRun !== null) out.set('base_run', choice.baseRun);
   if (choice.search !== '') out.set('q', choice.search);
   return out.toString();
 }
@@ -158,3 +168,30 @@ export function baseStretch(
   if (base !== 'previous' || !stretch) return null;
   return [Math.max(stretch[0] - (stretch[1] - stretch[0]), 0), Math.max(stretch[0], 0)];
 }
+
+/** What both sides of a comparison are of, in words; `baseName` is the other run's. */
+export function comparedText(
+  scope: FlameChoice['scope'],
+  stretch: Stretch | null,
+  { base, span }: Pick<FlameChoice, 'base' | 'span'>,
+  before: Stretch | null,
+  baseName: string,
+): string {
+  const length = (of: Stretch | null) => (of ? `, ${formatDuration(of[1] - of[0])}` : '');
+  const now = span !== null && scope === 'all' ? `span #${span}` : SCOPE_TEXTS[scope];
+  return `now: ${now}${length(stretch)}; before: ${BASE_TEXTS[base](baseName)}${length(before)}`;
+}
+
+const SCOPE_TEXTS: Readonly<Record<FlameChoice['scope'], string>> = {
+  screen: 'what is on screen',
+  range: 'the measured range',
+  stretch: 'the kept stretch',
+  all: 'the whole trace',
+};
+const BASE_TEXTS: Readonly<Record<FlameBase, (name: string) => string>> = {
+  none: () => 'nothing',
+  range: () => 'the measured range',
+  previous: () => 'the time before it',
+  all: () => 'the whole trace',
+  run: (name) => `the whole of ${name}`,
+};

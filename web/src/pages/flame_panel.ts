@@ -27,6 +27,7 @@ import { type FlameShown, FlameSource } from './flame_source';
 import { Surface } from './surface';
 
 const LEAST_PX = 0.4;
+const NOTHING: FlameShown = { trees: [], compared: null, query: null };
 const HINT = 'Click a frame for its numbers, double-click to zoom.';
 const AROUND_HINT = 'Click a frame for its numbers, double-click one to stand on it.';
 const CHOOSE = 'Choose a function: click ⇅ beside it here, or its frame in another view.';
@@ -53,7 +54,7 @@ export class FlamePanel {
   private readonly empty = h('div', { class: 'center hidden' });
   private readonly found = h('span', { class: 'soft', role: 'status' });
   private readonly source: FlameSource;
-  private shown: FlameShown = { trees: [], query: null };
+  private shown: FlameShown = NOTHING;
   private painted: PaintedTree[] = [];
   private boxes: FlameBox[] = [];
   private focus = 0;
@@ -63,7 +64,7 @@ export class FlamePanel {
   constructor(
     private readonly store: ViewerStore,
     private readonly redraw: () => void,
-    signal: AbortSignal,
+    private readonly signal: AbortSignal,
   ) {
     this.element = h(
       'section',
@@ -77,8 +78,9 @@ export class FlamePanel {
     );
     const events = {
       asking: () => this.element.setAttribute('aria-busy', 'true'),
+      loading: (text: string) => replaceChildren(this.notes, h('span', { role: 'status' }, text)),
       came: (shown: FlameShown) => this.show(shown, null),
-      failed: (message: string) => this.show({ trees: [], query: null }, message),
+      failed: (message: string) => this.show(NOTHING, message),
     };
     this.source = new FlameSource(store, events, signal);
     const observer = new ResizeObserver(() => this.resize());
@@ -107,6 +109,7 @@ export class FlamePanel {
     const choice = this.store.flame.value;
     this.element.classList.toggle('hidden', choice === null);
     if (!choice) return this.tooltip.hide();
+    this.store.loadOthers(this.signal);
     this.showParts();
     this.showFound();
     this.showTable();
@@ -119,7 +122,7 @@ export class FlamePanel {
     this.painted = paintedTrees(shown.trees);
     this.focus = 0;
     this.choose(null);
-    if (problem === null) replaceChildren(this.notes, ...flameNotes(shown.trees));
+    if (problem === null) replaceChildren(this.notes, ...flameNotes(shown.trees, shown.compared));
     else replaceChildren(this.notes, h('div', { role: 'alert' }, problem));
     this.showParts();
     this.showFound();

@@ -5,8 +5,7 @@ import { h, replaceChildren } from '../base/dom';
 import { formatBytes, formatCount } from '../base/format';
 import type { Client } from '../protocol/client';
 import type { RunStatus, Summary } from '../protocol/types';
-
-const POLL_MS = 120;
+import { untilReady } from '../store/ready_run';
 
 export async function openRun(
   root: HTMLElement,
@@ -22,15 +21,7 @@ export async function openRun(
     root,
     h('main', { class: 'center' }, h('h1', {}, `Opening ${run}`), bar, text, cancel),
   );
-  let status = await client.open(run);
-  while (status.state === 'loading') {
-    showProgress(bar, text, status);
-    await pause(POLL_MS, signal);
-    status = await client.status(run, signal);
-  }
-  if (status.state !== 'ready') {
-    throw new Error(status.error ?? 'Opening this run was cancelled.');
-  }
+  await untilReady(client, run, { signal, show: (status) => showProgress(bar, text, status) });
   return client.summary(run, signal);
 }
 
@@ -44,18 +35,13 @@ function showProgress(bar: HTMLProgressElement, text: HTMLElement, status: RunSt
     bar.max = status.bytes_total;
     bar.value = Math.min(status.bytes_done, status.bytes_total);
   }
+  text.textContent = loadingText(status);
+}
+
+/** How far the server is with a run. */
+export function loadingText(status: RunStatus): string {
   const size = `${formatBytes(status.bytes_done)} of ${formatBytes(status.bytes_total)}`;
   const isRead = status.bytes_total > 0 && status.bytes_done >= status.bytes_total;
   const doing = isRead ? 'sorting and looking for problems…' : size;
-  text.textContent = `${formatCount(status.events)} events, ${doing}`;
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      reject(new DOMException('left the page', 'AbortError'));
-    });
-  });
+  return `${formatCount(status.events)} events, ${doing}`;
 }

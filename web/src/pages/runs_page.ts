@@ -50,11 +50,12 @@ function content(list: RunList): (Node | null)[] {
 
 function rowOf(run: RunEntry): Node {
   const link = h('a', { href: formatUrl({ ...EMPTY, run: run.run }) }, run.name);
+  const base = run.is_base ? h('span', { class: 'tag' }, 'base') : null;
   const when = new Date(run.modified_ms).toISOString().replace('T', ' ').slice(0, 19);
   return h(
     'tr',
     {},
-    h('td', {}, link),
+    h('td', {}, link, ' ', base),
     h('td', {}, when),
     h('td', { class: 'number' }, formatCount(run.files)),
     h('td', { class: 'number' }, formatBytes(run.bytes)),

@@ -12,6 +12,8 @@ export interface RunEntry {
   files: number;
   modified_ms: number;
   is_live: boolean;
+  /** served to compare with: see `dial9 serve --base` */
+  is_base: boolean;
   state: RunState;
 }
 
@@ -303,6 +305,8 @@ export interface FlameDiffReply extends FlameHead {
   width: number;
   before: string;
   notes_before: string[];
+  /** of both beside each other */
+  notes_compared: string[];
   functions: (FlameFunctionHead & { self: Sides; total: Sides })[];
   nodes: {
     function: number | null;

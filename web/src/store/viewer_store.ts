@@ -7,8 +7,15 @@ import { type GroupKind, type Layout, layOut, pageOf, type RowChoices } from '..
 import { EMPTY, type Panel, type Selection, type Spot, type UrlState } from '../model/url_state';
 import { fitAll, fitRange, reveal, type View } from '../model/view';
 import { WallClock } from '../model/wall';
-import type { Client } from '../protocol/client';
-import type { Finding, FindingList, FlameMoments, Summary, TaskLife } from '../protocol/types';
+import { type Client, isAbort } from '../protocol/client';
+import type {
+  Finding,
+  FindingList,
+  FlameMoments,
+  RunEntry,
+  Summary,
+  TaskLife,
+} from '../protocol/types';
 
 /** A stretch that is framed: in a lane, or in all rows. */
 export interface Mark {
@@ -42,6 +49,8 @@ export class ViewerStore {
   /** the flame graph, where it is open, and the moments of the frame that it shows */
   readonly flame = new Signal<FlameChoice | null>(null);
   readonly moments = new Signal<FlameMoments['moments']>([]);
+  /** the other runs that the server has, the base first; null: nobody has asked yet */
+  readonly others = new Signal<readonly RunEntry[] | null>(null);
   readonly problem = new Signal<string | null>(null);
   private rest: [string, string][] = [];
   private readonly history: View[] = [];
@@ -185,6 +194,27 @@ export class ViewerStore {
     const base = this.flame.value?.base ?? 'none';
     if (base === 'range' && !this.range.value) return { base: 'none', stretch: null };
     return { base, stretch: baseStretch(base, this.flameStretch(), this.range.value) };
+  }
+
+  /** Asks which other runs there are to compare with; once. */
+  loadOthers(signal: AbortSignal): void {
+    if (this.others.value !== null) return;
+    this.others.set([]);
+    this.client.runs(signal).then(
+      ({ runs }) => {
+        const others = runs.filter(({ run }) => run !== this.run);
+        this.others.set([...others].sort((a, b) => Number(b.is_base) - Number(a.is_base)));
+      },
+      (error: unknown) => {
+        if (isAbort(error)) return;
+        this.problem.set(error instanceof Error ? error.message : String(error));
+      },
+    );
+  }
+
+  /** A run's name as the list has it; its id where that isn't there. */
+  nameOf(run: string): string {
+    return this.others.value?.find((entry) => entry.run === run)?.name ?? run;
   }
 
   closeFlame(): void {

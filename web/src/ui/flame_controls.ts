@@ -1,6 +1,6 @@
 // What the flame graph is of, and how it is shown: one row of controls.
 // SPDX-License-Identifier: Apache-2.0
-import { h } from '../base/dom';
+import { h, replaceChildren } from '../base/dom';
 import { formatDuration } from '../base/format';
 import {
   type FlameBase,
@@ -41,6 +41,7 @@ const BASES: readonly [FlameBase, string][] = [
   ['range', 'the measured range'],
   ['all', 'the whole trace'],
 ];
+const OTHER = 'run:'; // before a run's id, in the same list
 const TOPS: readonly [FlameChoice['top'], string][] = [
   ['reason', 'by reason'],
   ['call', 'by call'],
@@ -89,7 +90,7 @@ function kindControls(store: ViewerStore): Control[] {
   });
   const length = h('span', { class: 'soft' });
   const lines = toggle((on) => store.showFlame({ lines: on }));
-  const base = choose(BASES, 'compare with', (value) => store.showFlame({ base: value }));
+  const base = baseSelect(store);
   const update = (choice: FlameChoice) => {
     const stretch = store.flameStretch();
     of.value = choice.of;
@@ -99,7 +100,7 @@ function kindControls(store: ViewerStore): Control[] {
     scope.value = store.flameScope();
     setEnabled(scope, 'range', store.range.value !== null);
     setEnabled(scope, 'stretch', store.mark.value !== null || choice.stretch !== null);
-    base.value = store.flameBase().base;
+    base.value = baseValue(store);
     base.classList.toggle('hidden', choice.shows === 'time' || choice.shows === 'butterfly');
     setEnabled(base, 'range', store.range.value !== null && store.flameScope() !== 'range');
     setEnabled(base, 'previous', stretch !== null);
@@ -140,6 +141,41 @@ function waitControls(store: ViewerStore): Control[] {
     counts.set(choice.counts, isHeap(choice.of) ? 'Counts' : null);
   };
   return [{ elements: [top, parked.element, counts.element], update }];
+}
+
+function baseValue(store: ViewerStore): string {
+  const { base } = store.flameBase();
+  return base === 'run' ? OTHER + (store.flame.value?.baseRun ?? '') : base;
+}
+
+/** Parts of this trace, and the other ones that the server has. */
+function baseSelect(store: ViewerStore): HTMLSelectElement {
+  const values: readonly (readonly [string, string])[] = BASES;
+  const select = choose(values, 'compare with', (value) =>
+    store.showFlame(
+      value.startsWith(OTHER)
+        ? { base: 'run', baseRun: value.slice(OTHER.length) }
+        : { base: value as FlameBase, baseRun: null },
+    ),
+  );
+  const group = h('optgroup', { label: 'Another trace' });
+  const fill = () => {
+    const runs = [...(store.others.value ?? [])];
+    const options = runs.map(({ run, name, is_base: isBase }) =>
+      h('option', { value: OTHER + run }, isBase ? `base trace: ${name}` : name),
+    );
+    const choice = store.flame.value;
+    const chosen = choice?.base === 'run' ? choice.baseRun : null;
+    if (chosen !== null && !runs.some(({ run }) => run === chosen)) {
+      options.push(h('option', { value: OTHER + chosen }, chosen));
+    }
+    replaceChildren(group, ...options);
+    if (options.length > 0 && !group.isConnected) select.append(group);
+    select.value = baseValue(store);
+  };
+  store.others.watch(fill);
+  store.flame.watch(fill);
+  return select;
 }
 
 /** Not while the user types in it. */

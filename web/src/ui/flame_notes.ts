@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h } from '../base/dom';
 import { plural } from '../base/format';
+import type { FlameDiffReply } from '../protocol/types';
 import {
   flameName,
   flamePercent,
@@ -14,11 +15,14 @@ import {
 
 const FEW_SAMPLES = 20;
 
-/** Of the trees that are shown; see FlameShown. */
-export function flameNotes(trees: readonly FlameTree[]): (Node | null)[] {
+/** Of the trees that are shown, and what the sides of a difference are of; see FlameShown. */
+export function flameNotes(
+  trees: readonly FlameTree[],
+  compared: string | null,
+): (Node | null)[] {
   const tree = trees[0];
   if (!tree) return [];
-  return tree.diff ? diffNotes(tree) : treeNotes(tree, trees.length > 1);
+  return tree.diff ? diffNotes(tree, compared) : treeNotes(tree, trees.length > 1);
 }
 
 const note = (text: string) => h('span', {}, text);
@@ -43,13 +47,16 @@ function treeNotes(tree: FlameTree, isButterfly: boolean): (Node | null)[] {
   ];
 }
 
-function diffNotes(tree: FlameTree): (Node | null)[] {
+function diffNotes(tree: FlameTree, compared: string | null): (Node | null)[] {
   const { diff } = tree;
   if (!diff) return [];
   const side = (at: 0 | 1) =>
     `${flameWeight(diff, diff.whole[at])} in ${plural(diff.count[at], diff.counts)}`;
   return [
     h('b', {}, `${diff.title}: ${side(0)} before → ${side(1)} now`),
+    compared === null ? null : h('span', { class: 'compared' }, compared),
+    emptySide(diff),
+    ...diff.notes_compared.map((text) => h('span', { class: 'compared' }, text)),
     diff.uncertain ? h('span', { class: 'badge warning' }, 'figures uncertain') : null,
     note('percents are of each side’s own sum; a frame is as wide as the mean of both'),
     key('change-more', 'more'),
@@ -59,6 +66,16 @@ function diffNotes(tree: FlameTree): (Node | null)[] {
       : null,
     moreNotes([...diff.notes, ...diff.notes_before.map((text) => `before: ${text}`)]),
   ];
+}
+
+/** A side that has nothing is no finding: perhaps it wasn't recorded there. */
+function emptySide({ count, counts }: FlameDiffReply): Node | null {
+  if ((count[0] === 0) === (count[1] === 0)) return null;
+  const text =
+    count[0] === 0
+      ? `no ${counts}s before: all counts as new`
+      : `no ${counts}s now: all counts as gone`;
+  return h('span', { class: 'badge warning' }, text);
 }
 
 /** One is shown; more are behind a click, so that there is room for the picture. */

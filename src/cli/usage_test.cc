@@ -1,0 +1,128 @@
+// What every verb takes and refuses alike: numbers, ranges, forms that exclude each other, a trace
+// without what was asked for, help that can't be written.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "analysis/testing/trace_builder.h"
+#include "cli/exit_code.h"
+#include "cli/testing/cli_test.h"
+
+namespace dial9::cli {
+namespace {
+
+using nlohmann::json;
+using testing::Ran;
+
+class Usage : public testing::CliTest {
+ protected:
+  // Polls alone.
+  Usage() {
+    analysis::testing::TraceBuilder builder;
+    builder.poll(1'000'000'000, 1'500'000'000, 0, 7, "app.cc:3");
+    trace_ = " '" + write("trace.bin", builder.take()) + "'";
+  }
+  // The verb says on stderr what is wrong, with this in it.
+  void expect_refused(const std::string& arguments, const std::string& part) const {
+    const Ran ran = dial9(arguments + trace_);
+    EXPECT_EQ(ran.exit_code, kUsage) << arguments;
+    EXPECT_EQ(ran.out, "") << arguments;
+    EXPECT_NE(ran.err.find(part), std::string::npos) << arguments << ": " << ran.err;
+  }
+
+  std::string trace_;
+};
+
+TEST_F(Usage, ANumberIsTakenAsItIsWrittenOrRefused) {
+  for (const std::string verb : {"flame", "offcpu", "heap", "spans", "cat"}) {
+    for (const std::string number :
+         {"-1", "18446744073709551615", "99999999999999999999", "010", "0x10", "1.5", "ten"}) {
+      expect_refused(verb + " --limit=" + number, "--limit: ");
+    }
+    EXPECT_EQ(dial9(verb + " --limit 0" + trace_).exit_code, kOk) << verb;
+    EXPECT_EQ(dial9(verb + " --limit 1000000000" + trace_).exit_code, kOk) << verb;
+  }
+  expect_refused("serve --port=-1", "--port: ");
+  expect_refused("serve --port=65536", "at most 65535");
+  expect_refused("diagnose --queue-depth=-1", "--queue-depth: ");
+  expect_refused("diagnose --memory=-1", "--memory: ");
+}
+
+TEST_F(Usage, ARangeThatCanHoldNothingIsRefused) {
+  for (const std::string verb : {"flame", "offcpu", "heap", "cat"}) {
+    expect_refused(verb + " --from 2s --to 1s", "--from 2s must be before --to 1s");
+    expect_refused(verb + " --from 1s --to 1000ms", "must be before");
+    expect_refused(verb + " --to 0", "nothing lies before the trace's start");
+    EXPECT_EQ(dial9(verb + " --from 1ms --to 1s" + trace_).exit_code, kOk) << verb;
+  }
+  expect_refused("flame --diff-from 2s --diff-to 1s", "--diff-from 2s must be before --diff-to 1s");
+}
+
+TEST_F(Usage, FormsThatExcludeEachOtherAreRefused) {
+  for (const std::string verb : {"flame", "offcpu"}) {
+    for (const std::string format : {"svg", "folded", "text"}) {
+      expect_refused(verb + " --json --format " + format, "--json and --format " + format);
+    }
+    EXPECT_EQ(dial9(verb + " --json --format json" + trace_).exit_code, kOk);
+  }
+  for (const std::string format : {"svg", "folded", "text", "json"}) {
+    expect_refused("heap --json --format " + format, "exclude each other");
+  }
+  const Ran snapshot = dial9("snapshot 1 --no-trace -o '" + path("out.bin") + "'");
+  EXPECT_EQ(snapshot.exit_code, kUsage);
+  EXPECT_NE(snapshot.err.find("exclude each other"), std::string::npos) << snapshot.err;
+}
+
+// The trace could be read: that is what an exit code tells. What it lacks is in the output.
+TEST_F(Usage, ATraceWithoutWhatWasAskedForIsFineAndSaysSo) {
+  for (const std::string arguments :
+       {"flame", "offcpu", "heap", "heap --live", "heap --growth 1ms 2ms", "flame --format json",
+        "heap --format json", "heap --json", "offcpu --json"}) {
+    const Ran ran = dial9(arguments + trace_);
+    EXPECT_EQ(ran.exit_code, kOk) << arguments << ": " << ran.err;
+    EXPECT_NE(ran.out.find(" samples in this trace: "), std::string::npos)
+        << arguments << ": " << ran.out;
+  }
+  for (const std::string verb : {"flame", "offcpu", "heap"}) {
+    const Ran folded = dial9(verb + " --format folded" + trace_);
+    EXPECT_EQ(folded.exit_code, kOk) << verb;
+    EXPECT_EQ(folded.out, "") << verb;
+    EXPECT_NE(folded.err.find(" samples in this trace: "), std::string::npos) << folded.err;
+  }
+  EXPECT_EQ(dial9("spans" + trace_).exit_code, kOk);
+  EXPECT_NE(dial9("heap --help").out.find("a note"), std::string::npos);
+}
+
+TEST_F(Usage, ABaseThatHoldsNoTraceIsNamed) {
+  std::filesystem::create_directory(path("empty"));
+  for (const auto& [base, part] :
+       {std::pair{"gone", "gone"}, std::pair{"empty", "no trace to compare with in 'empty'"}}) {
+    const Ran ran = dial9("serve --port 0 --base '" + path(base) + "'" + trace_);
+    EXPECT_EQ(ran.exit_code, kUnreadable) << base;
+    EXPECT_NE(ran.err.find(part), std::string::npos) << ran.err;
+  }
+}
+
+TEST_F(Usage, NothingIsKnownOfAHeapWithoutSamples) {
+  const json table = json::parse(output_of("heap --json" + trace_));
+  EXPECT_TRUE(table["total"]["allocated"].is_null()) << "not zero";
+  EXPECT_TRUE(table["total"]["live"].is_null());
+  EXPECT_TRUE(table["total"]["leak_candidate"].is_null());
+  EXPECT_EQ(output_of("heap" + trace_).find("0 B"), std::string::npos);
+}
+
+TEST_F(Usage, HelpThatCannotBeWrittenIsAnErrorOfItsOwn) {
+  for (const std::string arguments : {"--help", "--version", "cat --help", "serve --help"}) {
+    const Ran ran = shell("'" DIAL9_CLI "' " + arguments + " > /dev/full");
+    EXPECT_EQ(ran.exit_code, kOutputLost) << arguments;
+    EXPECT_NE(ran.err.find("can't write the output"), std::string::npos) << arguments;
+    EXPECT_EQ(dial9(arguments).exit_code, kOk) << arguments;
+  }
+}
+
+}  // namespace
+}  // namespace dial9::cli
