@@ -7,7 +7,9 @@
 #include <numeric>
 #include <vector>
 
+#include "analysis/counts.h"
 #include "analysis/loader_impl.h"
+#include "analysis/moment_owners.h"
 #include "base/stable_sort.h"
 
 namespace dial9::analysis {
@@ -81,9 +83,23 @@ class LaneOfThread {
   std::vector<std::uint32_t> by_tid_;  // parks, by (thread, start)
 };
 
+// Puts the owner of the poll that a row lies in where its writer couldn't tell one.
+template <class Row>
+bool join_owner(const MomentOwners& owners, Row& row, std::uint32_t lane, std::uint64_t from_ns,
+                std::uint64_t to_ns) {
+  if (row.task_id != kUnknownId || row.span_id != kUnknownId) {
+    return false;
+  }
+  const Owner owner = owners.of(lane, row.tid, from_ns, to_ns);
+  row.task_id = owner.task_id;
+  row.span_id = owner.span_id;
+  return owner.task_id != kUnknownId;
+}
+
 // Waits off the CPU, their connections, and threads' times.
 template <class Settled>
-void place_waits(Trace& trace, const LaneOfThread& lanes, Settled settled) {
+void place_waits(Trace& trace, const LaneOfThread& lanes, const MomentOwners& owners,
+                 Settled settled) {
   for (std::size_t i = 0; i < trace.off_cpu.size(); ++i) {
     OffCpuWait& wait = trace.off_cpu[i];
     wait.lane = lanes.at(wait.tid, wait.at_ns);
@@ -92,14 +108,18 @@ void place_waits(Trace& trace, const LaneOfThread& lanes, Settled settled) {
       *name = settled(*name);
     }
     // Of one that no look saw the worker itself says that it had parked.
-    if (wait.is_exact && wait.call == kNoName && wait.stack == kNoIndex && wait.lane != kNoIndex) {
+    if (wait.is_exact && wait.call == kNoName && !wait.is_parked && wait.lane != kNoIndex) {
       wait.is_parked = trace.park_at(wait.lane, wait.at_ns) != kNoIndex;
     }
+    const std::uint64_t end_ns = sum_of(wait.at_ns, sum_of(wait.proven_ns, wait.runnable_ns));
+    wait.is_owner_joined = join_owner(owners, wait, wait.lane, wait.at_ns, end_ns);
   }
   for (std::size_t i = 0; i < trace.socket_waits.size(); ++i) {
     SocketWait& wait = trace.socket_waits[i];
     wait.lane = lanes.at(wait.tid, wait.at_ns);
     wait.thread_name = settled(wait.thread_name);
+    const std::uint64_t begin_ns = wait.at_ns - std::min(wait.at_ns, wait.waited_ns);
+    join_owner(owners, wait, wait.lane, begin_ns, wait.at_ns);
   }
   for (std::size_t i = 0; i < trace.thread_times.size(); ++i) {
     ThreadTime& time = trace.thread_times[i];
@@ -119,7 +139,27 @@ void Loader::Impl::build_profile() {
   }
   trace_.symbols.sort();
   trace_.modules.sort();
+  const bool has_any = !samples_.empty() || !trace_.off_cpu.empty() ||
+                       !trace_.socket_waits.empty() || !trace_.thread_times.empty();
+  if (has_any) {
+    place_samples();
+  }
+  std::vector<std::uint32_t> order(dumps_.size());
+  std::iota(order.begin(), order.end(), 0U);
+  dial9::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return dumps_[a].task != dumps_[b].task ? dumps_[a].task < dumps_[b].task
+                                            : dumps_[a].at_ns < dumps_[b].at_ns;
+  });
+  for (const std::uint32_t i : order) {
+    trace_.dumps.push_back(dumps_[i]);
+  }
+  dumps_.clear();
+  stack_by_hash_.clear();
+}
+
+void Loader::Impl::place_samples() {
   const LaneOfThread lanes(trace_);
+  const MomentOwners owners(trace_);
   // (0, lane) or (1, thread): lanes come first.
   using Key = std::pair<std::uint32_t, std::uint32_t>;
   std::map<Key, std::vector<std::uint32_t>> rows;
@@ -140,6 +180,7 @@ void Loader::Impl::build_profile() {
       for (NameId* name : {&sample.thread_name, &sample.label_name, &sample.label_value}) {
         *name = settled(*name);
       }
+      sample.is_owner_joined = join_owner(owners, sample, row.lane, sample.at_ns, sample.at_ns);
       row.thread_name = sample.thread_name == kNoName ? row.thread_name : sample.thread_name;
       trace_.samples.push_back(sample);
     }
@@ -148,18 +189,7 @@ void Loader::Impl::build_profile() {
     members = {};
   }
   samples_.clear();
-  place_waits(trace_, lanes, [this](NameId name) { return settled(name); });
-  std::vector<std::uint32_t> order(dumps_.size());
-  std::iota(order.begin(), order.end(), 0U);
-  dial9::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return dumps_[a].task != dumps_[b].task ? dumps_[a].task < dumps_[b].task
-                                            : dumps_[a].at_ns < dumps_[b].at_ns;
-  });
-  for (const std::uint32_t i : order) {
-    trace_.dumps.push_back(dumps_[i]);
-  }
-  dumps_.clear();
-  stack_by_hash_.clear();
+  place_waits(trace_, lanes, owners, [this](NameId name) { return settled(name); });
 }
 
 }  // namespace dial9::analysis

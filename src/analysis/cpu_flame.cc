@@ -49,7 +49,8 @@ SampleContext context_of(const CpuSample& sample, const SampleRow& row) {
           .lane = row.lane,
           .thread_name = sample.thread_name,
           .label_name = sample.label_name,
-          .label_value = sample.label_value};
+          .label_value = sample.label_value,
+          .is_label_known = sample.is_label_known};
 }
 
 struct Counts {

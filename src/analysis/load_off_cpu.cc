@@ -61,6 +61,12 @@ void Loader::Impl::on_off_cpu(const Event& event, const Plan& plan) {
   wait.span_id = identity(event, plan.field[12], kUnknownId);
   wait.label_name = text(event, plan.field[13]);
   wait.label_value = text(event, plan.field[14]);
+  // Who can tell one of the three can tell all: what is absent is then none.
+  wait.is_label_known =
+      wait.label_name != kNoName || wait.task_id != kUnknownId || wait.span_id != kUnknownId;
+  for (std::uint64_t* id : {&wait.task_id, &wait.span_id}) {
+    *id = wait.is_label_known && *id == kUnknownId ? 0 : *id;
+  }
   wait.cause = text(event, plan.field[15]);
   wait.is_truncated = number(event, plan.field[16], 0) != 0;
   wait.is_exact = number(event, plan.field[17], 0) != 0;

@@ -100,8 +100,14 @@ void Loader::Impl::on_cpu_sample(const Event& event, const Plan& plan) {
   sample.thread_name = text(event, plan.field[2]);
   sample.stack = stack(event, plan.field[3]);
   sample.weight = number32(event, plan.field[4], 1);
-  sample.task_id = plan.field[5] < 0 ? kUnknownId : identity(event, plan.field[5], 0);
-  sample.span_id = plan.field[6] < 0 ? kUnknownId : identity(event, plan.field[6], 0);
+  // Where the sampler couldn't look, what is absent isn't known; else it is none.
+  const bool has_context = number(event, plan.field[10], 1) != 0;
+  const auto owner = [&](std::int16_t field) {
+    return field < 0 || !has_context ? kUnknownId : identity(event, field, 0);
+  };
+  sample.task_id = owner(plan.field[5]);
+  sample.span_id = owner(plan.field[6]);
+  sample.is_label_known = has_context && plan.field[7] >= 0;
   sample.label_name = text(event, plan.field[7]);
   sample.label_value = text(event, plan.field[8]);
   sample.is_truncated = number(event, plan.field[9], 0) != 0;

@@ -218,7 +218,8 @@ class Loader::Impl final : public format::Visitor {
   void build_spans();                 // build_spans.cc
   void build_rest();                  // build_rest.cc
   void add_gaps();                    // load_process.cc
-  void build_profile();               // build_profile.cc
+  void build_profile();
+  void place_samples();               // build_profile.cc
   void build_heap();                  // load_heap.cc
   void match_frees();
   void locate_blocks();

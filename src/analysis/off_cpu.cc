@@ -32,7 +32,8 @@ SampleContext context_of(const OffCpuWait& wait) {
           .lane = wait.lane,
           .thread_name = wait.thread_name,
           .label_name = wait.label_name,
-          .label_value = wait.label_value};
+          .label_value = wait.label_value,
+          .is_label_known = wait.is_label_known};
 }
 
 // Proven time lies where it was seen, and is cut to the range.
@@ -87,13 +88,16 @@ class GroupNames {
         return std::to_string(wait.tid) +
                (wait.thread_name == kNoName ? "" : " " + text(wait.thread_name));
       case OffCpuBy::kTask:
-        return task(task_of(trace_, context_of(wait)));
+        return task(wait.task_id);
       case OffCpuBy::kSpan:
         return span(wait.span_id);
       case OffCpuBy::kLabel:
         break;
     }
-    return wait.label_name == kNoName ? "" : text(wait.label_name) + "=" + text(wait.label_value);
+    if (wait.label_name == kNoName) {
+      return wait.is_label_known ? kNone : "";
+    }
+    return text(wait.label_name) + "=" + text(wait.label_value);
   }
 
  private:
@@ -143,8 +147,10 @@ struct Counts {
 
 TakenStack taken_of(const OffCpuWait& wait, std::size_t index, std::uint64_t weight_ns,
                     std::uint64_t waits) {
+  // Where no call was seen it may be anywhere, also at a function's first instruction.
+  const bool is_anywhere = wait.is_preempted || (wait.is_exact && wait.call == kNoName);
   return {.of = StackOf::kWait,
-          .leaf = Leaf::kReturn,
+          .leaf = is_anywhere ? Leaf::kInterrupted : Leaf::kReturn,
           .is_truncated = wait.is_truncated,
           .stack = wait.stack,
           .index = static_cast<std::uint32_t>(index),
@@ -316,6 +322,7 @@ void add_recorder_notes(const Trace& trace, const SampleFilter& filter, FlameHea
   std::uint64_t unlisted = 0;
   std::uint64_t switches_lost = 0;
   std::uint64_t sockets_unread = 0;
+  std::uint64_t stackless = 0;
   for_each_custom(trace, "OffCpuProfileEvent", [&](std::uint64_t at_ns, const auto& cell) {
     if (filter.has_time(at_ns)) {
       lost = sum_of(lost, cell("lost"));
@@ -323,6 +330,7 @@ void add_recorder_notes(const Trace& trace, const SampleFilter& filter, FlameHea
       unlisted = sum_of(unlisted, cell("unlisted"));
       switches_lost = sum_of(switches_lost, cell("switches_lost"));
       sockets_unread = sum_of(sockets_unread, cell("sockets_unread"));
+      stackless = sum_of(stackless, cell("switch_stacks_lost"));
     }
   });
   heading.is_uncertain = lost != 0 || unlisted != 0;
@@ -333,6 +341,10 @@ void add_recorder_notes(const Trace& trace, const SampleFilter& filter, FlameHea
   if (switches_lost != 0) {
     notes.push_back("a thread's switches were lost " + counted(switches_lost, "time") +
                     ": its time until the next comes from looks");
+  }
+  if (stackless != 0) {
+    notes.push_back(counted(stackless, "switch", "has", "have") +
+                    " no stack: there was no room for it; its wait has one where a look saw it");
   }
   if (sockets_unread != 0) {
     notes.push_back(counted(sockets_unread, "connection") +

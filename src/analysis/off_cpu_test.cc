@@ -201,6 +201,29 @@ TEST(OffCpuReport, AWaitThatNoLookSawIsAParkedWorkersWhereTheWorkerSaysSo) {
   EXPECT_EQ(off_cpu_report(trace, {}, nullptr).parked_ns, 80U);
 }
 
+TEST(OffCpuReport, AStackOfASwitchIsNamedByTheInstructionAndParksAreNoWaits) {
+  TraceBuilder builder;
+  builder.park(100, 3, 7);
+  builder.unpark(200, 3, TraceBuilder::kNoWait, 7);
+  builder.park(900, 3, 7);
+  auto& out = builder.encoder();
+  out.schema(101, "SymbolTableEntry", true,
+             {{"addr", FieldType::kVarint},
+              {"size", FieldType::kVarint},
+              {"symbol_name", FieldType::kPooledString}});
+  for (const auto& [address, name] : {std::pair(0x1000U, "before"), std::pair(0x1010U, "here")}) {
+    out.begin(101, 0);
+    out.varint(address);
+    out.varint(0x10);
+    out.pooled_string(name);
+  }
+  builder.off_cpu({.at_ns = 110, .proven_ns = 80, .frames = {0x1010}, .is_exact = true});
+  builder.off_cpu({.at_ns = 300, .proven_ns = 70, .frames = {0x1010}, .is_exact = true});
+  const OffCpuReport report = off_cpu_report(builder.load(), {}, nullptr);
+  EXPECT_EQ(flame_folded(report.tree), "here 70\n");
+  EXPECT_EQ(report.parked_ns, 80U);
+}
+
 TEST(OffCpuReport, OfASlowWaitForAConnectionTheLastReadingIsToldAsTheKernelDid) {
   TraceBuilder builder;
   builder.off_cpu({.at_ns = 100 * kMs, .proven_ns = 1'200 * kMs, .cause = "socket"});

@@ -76,7 +76,9 @@ struct CpuSample {
   NameId label_name = kNoName;
   NameId label_value = kNoName;
   SampleSource source = SampleSource::kCpu;
-  bool is_truncated = false;  // the stack's outer frames are missing
+  bool is_truncated = false;     // the stack's outer frames are missing
+  bool is_label_known = true;    // else it isn't recorded whether it has one
+  bool is_owner_joined = false;  // task and span are those of the poll that it lies in
 };
 
 // The samples of a worker's lane, or of a thread that isn't a worker.
@@ -93,7 +95,7 @@ struct OffCpuWait {
   std::uint64_t proven_ns = 0;         // it went on for so long from there
   std::uint64_t runnable_ns = 0;       // and then it waited for a CPU; 0: or that isn't known
   std::uint64_t share_ns = 0;          // and before or after for so long, by estimate
-  std::uint64_t task_id = kUnknownId;  // 0: none; kUnknownId: none, or not known
+  std::uint64_t task_id = kUnknownId;  // 0: none; kUnknownId: not known
   std::uint64_t span_id = kUnknownId;  // likewise
   std::uint32_t tid = 0;
   std::uint32_t stack = 0;  // kNoIndex: not recorded
@@ -103,11 +105,13 @@ struct OffCpuWait {
   NameId label_value = kNoName;
   NameId call = kNoName;  // "recv(fd 12, peer 10.0.0.7:6379)"
   NameId cause = kNoName;
-  bool is_continued = false;  // the wait of its thread's row before
-  bool is_parked = false;     // a worker that waits for work
-  bool is_preempted = false;  // it waited for a CPU
-  bool is_exact = false;      // from switch to switch
-  bool is_truncated = false;  // the stack's outer frames are missing
+  bool is_continued = false;   // the wait of its thread's row before
+  bool is_parked = false;      // a worker that waits for work
+  bool is_preempted = false;   // it waited for a CPU
+  bool is_exact = false;       // from switch to switch
+  bool is_truncated = false;   // the stack's outer frames are missing
+  bool is_label_known = true;  // as CpuSample has them
+  bool is_owner_joined = false;
 };
 
 // The TCP connection that a thread waited for, while it did. kUnknownNs: not told.

@@ -4,15 +4,6 @@
 
 namespace dial9::analysis {
 
-std::uint64_t task_of(const Trace& trace, const SampleContext& sample) {
-  if (sample.task_id != kUnknownId || sample.lane == kNoIndex) {
-    return sample.task_id;
-  }
-  const std::uint32_t poll = trace.poll_at(sample.lane, sample.at_ns);
-  const std::uint32_t task = poll == kNoIndex ? kNoIndex : trace.polls.task[poll];
-  return task == kNoIndex ? 0 : trace.tasks.id[task];
-}
-
 SampleJudge::SampleJudge(const Trace& trace, const SampleFilter& filter)
     : trace_(trace), filter_(filter) {
   if (filter.span) {
@@ -21,23 +12,19 @@ SampleJudge::SampleJudge(const Trace& trace, const SampleFilter& filter)
 }
 
 Verdict SampleJudge::judge_all_but_time(const SampleContext& sample) const {
-  if (!is_on_thread(sample.tid, sample.thread_name, sample.lane) || !has_label(sample)) {
+  const bool is_label_unknown = !filter_.label.empty() && !sample.is_label_known;
+  const bool is_span_unknown = filter_.span && sample.span_id == kUnknownId;
+  const bool is_task_unknown = filter_.task && sample.task_id == kUnknownId;
+  // What is known and says no decides, whatever isn't known.
+  const bool is_left = !is_on_thread(sample.tid, sample.thread_name, sample.lane) ||
+                       (!is_label_unknown && !has_label(sample)) ||
+                       (filter_.span && !is_span_unknown && !spans_.contains(sample.span_id)) ||
+                       (filter_.task && !is_task_unknown && sample.task_id != *filter_.task);
+  if (is_left) {
     return Verdict::kLeaves;
   }
-  if (filter_.span && sample.span_id == kUnknownId) {
-    return Verdict::kUnknown;
-  }
-  if (filter_.span && !spans_.contains(sample.span_id)) {
-    return Verdict::kLeaves;
-  }
-  if (!filter_.task) {
-    return Verdict::kTakes;
-  }
-  const std::uint64_t task = task_of(trace_, sample);
-  if (task == kUnknownId) {
-    return Verdict::kUnknown;
-  }
-  return task == *filter_.task ? Verdict::kTakes : Verdict::kLeaves;
+  return is_label_unknown || is_span_unknown || is_task_unknown ? Verdict::kUnknown
+                                                                : Verdict::kTakes;
 }
 
 bool SampleJudge::is_on_thread(std::uint32_t tid, NameId thread_name, std::uint32_t lane) const {

@@ -37,13 +37,10 @@ struct SampleContext {
   NameId thread_name = kNoName;
   NameId label_name = kNoName;
   NameId label_value = kNoName;
+  bool is_label_known = true;  // else it isn't recorded whether it has one
 };
 
 enum class Verdict : std::uint8_t { kTakes, kLeaves, kUnknown };
-
-// Where the writer doesn't say the task, it is that of the poll that the worker was in; 0: in none.
-// kUnknownId: of a thread that is no worker nobody knows.
-std::uint64_t task_of(const Trace& trace, const SampleContext& sample);
 
 class SampleJudge {
  public:

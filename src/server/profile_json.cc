@@ -154,22 +154,22 @@ json sample_json(const Run& run, std::uint32_t index) {
   facts.text("Thread", std::to_string(sample.tid));
   facts.text("Name", trace.names.text(sample.thread_name));
   if (sample.weight != 1) facts.count("Stands for ticks", sample.weight);
-  json task;
   if (row.lane != kNoIndex) {
     const std::uint32_t poll = trace.poll_at(row.lane, sample.at_ns);
     if (poll == kNoIndex) {
-      facts.text("Poll", "none: between polls");
+      facts.text("Poll", sample.task_id == 0 ? "none: between polls" : "none was recorded");
     } else {
       facts.moment("Poll since", trace.polls.start_ns[poll]);
       facts.duration("Poll's length", trace.polls.duration_ns(poll));
-      const std::uint32_t of = trace.polls.task[poll];
-      if (of != kNoIndex) task = std::to_string(trace.tasks.id[of]);
     }
   }
+  if (sample.is_owner_joined) facts.text("Task and span", "those of the poll that it lies in");
+  const bool has_task = sample.task_id != 0 && sample.task_id != analysis::kUnknownId;
   if (sample.stack == kNoIndex) facts.text("Stack", "not recorded");
   return details("sample", is_cpu ? "CPU sample" : "Context switch", index,
                  run.relative(sample.at_ns), row.lane == kNoIndex ? json() : json(row.lane),
-                 std::move(task), facts.take(), frames_json(run, sample.stack));
+                 has_task ? json(std::to_string(sample.task_id)) : json(), facts.take(),
+                 frames_json(run, sample.stack));
 }
 
 json wait_json(const Run& run, std::uint32_t index) {
@@ -193,12 +193,10 @@ json wait_json(const Run& run, std::uint32_t index) {
                             std::string(trace.names.text(wait.label_value)));
   }
   if (wait.stack == kNoIndex) facts.text("Stack", "not recorded");
-  const std::uint64_t task = analysis::task_of(
-      trace, {.at_ns = wait.at_ns, .task_id = wait.task_id, .tid = wait.tid, .lane = wait.lane});
-  const bool has_task = task != 0 && task != analysis::kUnknownId;
+  const bool has_task = wait.task_id != 0 && wait.task_id != analysis::kUnknownId;
   json out = details("offcpu", "Wait off the CPU", index, run.relative(wait.at_ns),
                      wait.lane == kNoIndex ? json() : json(wait.lane),
-                     has_task ? json(std::to_string(task)) : json(), facts.take(),
+                     has_task ? json(std::to_string(wait.task_id)) : json(), facts.take(),
                      frames_json(run, wait.stack));
   out["dur_ns"] = wait.proven_ns;
   return out;

@@ -14,17 +14,26 @@ void CpuTrace::add(const MadeSample& sample) {
               {"thread_name", FieldType::kPooledString},
               {"callchain", FieldType::kPooledStackFrames},
               {"weight", FieldType::kVarint},
-              {"task_id", FieldType::kVarint},
-              {"span_id", FieldType::kVarint},
+              {"task_id", FieldType::kVarint, true},
+              {"span_id", FieldType::kVarint, true},
               {"label_name", FieldType::kPooledString, true},
               {"label_value", FieldType::kPooledString, true},
-              {"truncated", FieldType::kBool}});
+              {"truncated", FieldType::kBool},
+              {"has_context", FieldType::kBool}});
   out.begin(110, sample.at_ns);
   out.u32(sample.tid);
   out.u8(0);
   out.pooled_string(sample.thread);
   out.pooled_stack(sample.frames);
-  for (const std::uint64_t value : {sample.weight, sample.task, sample.span}) out.varint(value);
+  out.varint(sample.weight);
+  for (const std::uint64_t id : {sample.task, sample.span}) {
+    if (id == 0) {
+      out.absent();
+    } else {
+      out.present();
+      out.varint(id);
+    }
+  }
   for (const std::string& text : {std::string("tenant"), sample.label}) {
     if (sample.label.empty()) {
       out.absent();
@@ -34,6 +43,7 @@ void CpuTrace::add(const MadeSample& sample) {
     }
   }
   out.boolean(sample.is_truncated);
+  out.boolean(sample.has_context);
 }
 
 void CpuTrace::module(const std::string& path, std::uint64_t begin, std::uint64_t since_ns,

@@ -20,6 +20,7 @@ struct MadeSample {
   std::uint32_t tid = 7;
   std::string thread = "io";
   bool is_truncated = false;
+  bool has_context = true;  // false: as perf's, which can't tell; what is above isn't recorded
 };
 
 class CpuTrace {
