@@ -1,21 +1,28 @@
 // What a look at a thread costs, beside a read of the clock in the same run: at one that hasn't run
 // since the last look, with its account kept open and without, and at one that is blocked in a call
 // 20 frames deep (call, stack, context, and the proof that it didn't move). `clock_reads` is the
-// ratio. Run:
+// ratio. And what a switch costs the host where switches are followed, and with their stacks:
+// `more_ns` than in the same run without, by the CPU time of both threads; `switch_ns` is a bare
+// one, two pipes' calls included. Run:
 //   off_cpu_samples_bench --benchmark_min_time=0.2
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "sources/switch_watch.h"
 #include "sources/thread_probe.h"
 #include "unwind/unwind.h"
 
@@ -123,6 +130,95 @@ void changed_thread(benchmark::State& state) {
   if (whole < state.iterations() * 9 / 10) state.SkipWithError("looks without whole stacks");
 }
 
+// Two threads on one CPU that wake each other in turn: each turn of one is a switch.
+class PingPong {
+ public:
+  static constexpr int kTurns = 6;  // of each: what a ring of stacks holds
+
+  PingPong() {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(::sched_getcpu(), &one);
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    ::sched_setaffinity(0, sizeof one, &one);
+    if (::pipe2(there_, O_CLOEXEC) != 0 || ::pipe2(back_, O_CLOEXEC) != 0) std::abort();
+    other_ = std::thread([this] {
+      tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+      char byte = 0;
+      while (::read(there_[0], &byte, 1) == 1 && byte != 'q') {
+        if (::write(back_[1], "x", 1) != 1) return;
+      }
+    });
+    while (tid_ == 0) std::this_thread::yield();
+    ::pthread_getcpuclockid(other_.native_handle(), &others_clock_);
+  }
+  ~PingPong() {
+    if (::write(there_[1], "q", 1) == 1) other_.join();
+    for (const int fd : {there_[0], there_[1], back_[0], back_[1]}) ::close(fd);
+    ::sched_setaffinity(0, sizeof before_, &before_);
+  }
+  std::uint32_t tid() const { return tid_; }
+  // CPU time of both, for kTurns of each.
+  std::uint64_t run() {
+    const std::uint64_t begin = now(CLOCK_THREAD_CPUTIME_ID) + now(others_clock_);
+    char byte = 0;
+    for (int i = 0; i < kTurns; ++i) {
+      if (::write(there_[1], "x", 1) != 1 || ::read(back_[0], &byte, 1) != 1) std::abort();
+    }
+    return now(CLOCK_THREAD_CPUTIME_ID) + now(others_clock_) - begin;
+  }
+
+ private:
+  cpu_set_t before_;
+  int there_[2];
+  int back_[2];
+  std::thread other_;
+  std::atomic<std::uint32_t> tid_{0};
+  clockid_t others_clock_{};
+};
+
+double median(std::vector<std::uint64_t>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return static_cast<double>(*middle);
+}
+
+// The medians of batches with and without, in turn.
+void switches(benchmark::State& state, bool has_stacks) {
+  const PerfProbe followed = probe_perf_switches();
+  const PerfProbe stacks = probe_perf_switch_stacks();
+  const std::string& refusal = has_stacks ? stacks.refusal : followed.refusal;
+  if (!refusal.empty()) return state.SkipWithError(refusal.c_str());
+  unwind::prepare();
+  PingPong pair;
+  const auto own = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  std::vector<std::uint64_t> bare;
+  std::vector<std::uint64_t> watched;
+  std::vector<ThreadSwitch> told;
+  std::vector<SwitchStack> left;
+  constexpr int kBatches = 50;
+  for (auto _ : state) {
+    for (int i = 0; i < kBatches; ++i) bare.push_back(pair.run());
+    SwitchWatch watch(followed.plan, has_stacks ? &stacks.plan : nullptr);
+    watch.follow({std::min(own, pair.tid()), std::max(own, pair.tid())}, 0, now());
+    for (int i = 0; i < kBatches; ++i) {
+      watched.push_back(pair.run());
+      for (const std::uint32_t tid : {own, pair.tid()}) watch.take(tid, &told, &left);
+    }
+  }
+  constexpr double kSwitches = 2.0 * PingPong::kTurns;
+  const double bare_ns = median(bare) / kSwitches;
+  const double more_ns = median(watched) / kSwitches - bare_ns;
+  state.counters["switch_ns"] = bare_ns;
+  state.counters["more_ns"] = more_ns;
+  state.counters["clock_reads"] = more_ns / clock_read_ns();
+  if (has_stacks && left.size() < told.size() / 4) state.SkipWithError("switches without stacks");
+}
+void switch_followed(benchmark::State& state) { switches(state, false); }
+void switch_with_stack(benchmark::State& state) { switches(state, true); }
+
+BENCHMARK(switch_followed);
+BENCHMARK(switch_with_stack);
 BENCHMARK(idle_thread_kept);
 BENCHMARK(idle_thread_not_kept);
 BENCHMARK(changed_thread);

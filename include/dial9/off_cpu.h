@@ -24,6 +24,16 @@ struct OffCpuOptions {
   // 256 and a quarter of the descriptors that are free; threads beyond are only looked at. Costs
   // the host about 1 us a switch.
   bool has_switches = false;
+  // With switches, each with the stack that the thread left the CPU with: all waits have one, the
+  // shortest too. Needs perf_event_paranoid up to 1, or CAP_PERFMON; refused, the switches go on
+  // alone, and status and metadata say why. x86-64. Takes another descriptor and 132 KiB of locked
+  // memory a thread, in bounds like the above. Costs the host about 3 us a switch
+  // (bench/off_cpu_samples); at most 15 stacks a thread between two looks: those beyond are
+  // counted.
+  bool has_switch_stacks = false;
+  // Where switches or their stacks that are asked for are refused, add_off_cpu_samples() fails with
+  // the reason.
+  bool requires_switches = false;
 };
 
 // Looks at all threads of the process while a recorder records (the recorder's own isn't one).
@@ -48,6 +58,8 @@ struct OffCpuStatus {
   std::uint64_t round_ns = 0;        // the last look at all of them took so long
   std::uint32_t switch_threads = 0;  // whose switches are followed
   std::uint64_t switches_lost = 0;   // for which there was no room
+  std::uint64_t switch_stacks = 0;
+  std::uint64_t switch_stacks_lost = 0;  // for which there was no room
 };
 OffCpuStatus off_cpu_status() noexcept;
 

@@ -241,6 +241,48 @@ TEST(FlameView, LockWaitsAreTheRecordedOnesWithStacksElseWaitsInALock) {
   }
 }
 
+TEST(FlameView, LockWaitsThatNoEventTellsComeFromLooksAndHandlersThatWaitForStrandsAreNoThreads) {
+  TraceBuilder builder;
+  builder.poll(10 * kMs, 90 * kMs, 0, 5);
+  format::Encoder& out = builder.encoder();
+  out.schema(120, "LockWaitEvent", true,
+             {{"tid", format::FieldType::kU32},
+              {"task_id", format::FieldType::kVarint},
+              {"duration_ns", format::FieldType::kVarint},
+              {"callchain", format::FieldType::kPooledStackFrames, true},
+              {"truncated", format::FieldType::kBool}});
+  const auto wait = [&](std::uint64_t at_ms, std::uint64_t ms, bool has_stack) {
+    out.begin(120, at_ms * kMs);
+    out.u32(7);
+    out.varint(5);
+    out.varint(ms * kMs);
+    if (has_stack) {
+      out.present();
+      out.pooled_stack(std::vector<std::uint64_t>{0x8, 0x1});
+    } else {
+      out.absent();
+    }
+    out.boolean(has_stack);
+  };
+  wait(20, 12, true);
+  wait(40, 10, false);   // beyond the bound of stacks
+  wait(100, 30, false);  // before a poll: a strand's
+  builder.off_cpu({.at_ns = 21 * kMs, .proven_ns = 9 * kMs, .cause = "lock", .frames = {0x8}});
+  builder.off_cpu({.at_ns = 41 * kMs, .proven_ns = 9 * kMs, .cause = "lock", .frames = {0x8}});
+  builder.off_cpu({.at_ns = 60 * kMs, .proven_ns = 3 * kMs, .cause = "lock", .frames = {0x9}});
+  builder.off_cpu(
+      {.at_ns = 21 * kMs, .proven_ns = 2 * kMs, .cause = "lock", .frames = {0x7}, .tid = 8});
+  const Trace trace = builder.load();
+  const FlameView view =
+      flame_view(trace, {.of = FlameOf::kLocks, .top = FlameTop::kNone}, nullptr);
+  EXPECT_EQ(flame_folded(view.tree),
+            "[outer frames missing];0x1;0x8 12000000\n[no stack] 10000000\n0x9 3000000\n"
+            "0x7 2000000\n");
+  EXPECT_TRUE(has(notes(view.heading), "2 waits (5.00 ms) of them as looks"))
+      << notes(view.heading);
+  EXPECT_TRUE(has(notes(view.heading), "1 wait (30.0 ms) of handlers")) << notes(view.heading);
+}
+
 TEST(FlameView, ShowsTheHeapAllocatedAndLiveInBytesAndCounts) {
   HeapTrace made;
   made.alloc({.at_ns = 10 * kMs, .size = 100, .addr = 1, .frames = {0xA, 0xB}});

@@ -33,6 +33,7 @@ void Loader::Impl::on_lock_wait(const Event& event, const Plan& plan) {
   block.lock = identity(event, plan.field[2], 0);
   block.owner_tid = number32(event, plan.field[3], 0);
   block.stack = stack(event, plan.field[5]);
+  block.is_truncated = number(event, plan.field[6], 0) != 0;
   blocks_.push_back(block);
   block_task_ids_.push_back(identity(event, plan.field[1], 0));
   touch(block.end_ns());

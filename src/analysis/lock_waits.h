@@ -1,6 +1,6 @@
-// Waits for locks with the stacks that waited: of LockWaitEvents where they bear stacks, else waits
-// off the CPU whose reason is a lock. Strongest property: never both, since one wait may be in
-// both. Spec: docs/spec/flame.md, "Lock waits".
+// Waits for locks with the stacks that waited: of LockWaitEvents where they bear stacks, and waits
+// off the CPU whose reason is a lock. Strongest property: no wait is in it twice, though one may be
+// in both. Spec: docs/spec/flame.md, "Lock waits".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -211,6 +211,7 @@ struct Block {
   std::uint64_t lock = 0;         // kLock: the lock's or strand's identity
   std::uint32_t owner_tid = 0;    // kLock; 0: unknown
   std::uint32_t stack = kNoIndex;
+  bool is_truncated = false;  // the stack's outer frames are missing
 
   // One that would end after the last nanosecond of the clock ends there.
   std::uint64_t end_ns() const {

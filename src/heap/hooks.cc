@@ -3,18 +3,13 @@
 #include "heap/hooks.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/mman.h>
-
-#include <span>
 
 #include "dial9/internal/thread_buffer.h"
 #include "heap/draws.h"
 #include "recorder/own_cost.h"
 #include "recorder/recording_state.h"
-#include "unwind/process_memory.h"
-#include "unwind/thread_stack.h"
-#include "unwind/unwind.h"
+#include "sources/caller_stack.h"
 
 namespace dial9::heap {
 
@@ -24,32 +19,10 @@ __thread Thread t_thread __attribute__((tls_model("initial-exec"))) = {};
 
 namespace {
 
-// What a sample takes of the stack, the unwinder included.
-constexpr std::size_t kSampleStackBytes = std::size_t{8} << 10;
 // A request beyond it fails, in every allocator.
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 
 void count(std::uint64_t& counter) noexcept { __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); }
-
-// Also true where it can't be told.
-bool is_on_small_alternate_stack(std::uintptr_t here) noexcept {
-  stack_t alternate{};
-  if (::sigaltstack(nullptr, &alternate) != 0) return true;
-  if ((alternate.ss_flags & SS_ONSTACK) == 0) return false;
-  return here - reinterpret_cast<std::uintptr_t>(alternate.ss_sp) < kSampleStackBytes;
-}
-
-// Is there room below for a sample? On a stack of unknown bounds (a fiber's) the kernel is asked
-// whether what lies there can be read.
-bool has_stack() noexcept {
-  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  const unwind::StackRange own = unwind::own_stack(here);
-  if (own.holds(here)) return here - own.low >= kSampleStackBytes;
-  if (is_on_small_alternate_stack(here)) return false;
-  unwind::ProcessMemory memory;
-  std::uint64_t word = 0;
-  return memory.copy(here - kSampleStackBytes, &word, sizeof word) == sizeof word;
-}
 
 // Of this thread's draws: different in each thread, and after a fork.
 std::uint64_t seed_of_thread() noexcept {
@@ -68,44 +41,9 @@ void begin_generation(Thread& thread, std::int64_t floor, std::size_t size) noex
                 static_cast<std::int64_t>(size);
 }
 
-// Puts what the thread runs into the record; the frames above `caller` are ours.
-struct Stack {
-  std::uint64_t frames[RecordRing::kMostFrames + 8];
-  std::span<const std::uint64_t> used;
-  unwind::Method method = unwind::Method::kNone;
-  bool is_truncated = true;
-};
-
-[[gnu::noinline]] void walk(Stack& stack, const void* caller) noexcept {
-  constexpr std::uint32_t kMostOwn = 8;
-  const auto first = reinterpret_cast<std::uintptr_t>(caller);
-  const unwind::Result walked = unwind::unwind_here(stack.frames);
-  std::uint32_t at = 0;
-  while (at < walked.count && at < kMostOwn && stack.frames[at] != first) ++at;
-  const bool is_found = at < walked.count && at < kMostOwn;
-  if (is_found) {
-    const std::size_t rest = walked.count - at;
-    const bool is_cut = rest > RecordRing::kMostFrames;
-    stack.used = {stack.frames + at, is_cut ? RecordRing::kMostFrames : rest};
-    stack.method = walked.method;
-    stack.is_truncated = walked.truncated() || is_cut;
-  } else {
-    at = 0;
-    stack.frames[0] = first;
-    stack.used = {stack.frames, 1};
-  }
-  // A frame's first address is within its call; the others are what they return to.
-  if (first != 0) --stack.frames[at];
-}
-
 [[gnu::noinline]] void record_with_stack(RecordHead head, const void* caller) noexcept {
-  Stack stack;
-  if (has_stack()) {
-    walk(stack, caller);
-  } else {
-    stack.frames[0] = reinterpret_cast<std::uintptr_t>(caller) - 1;
-    stack.used = {stack.frames, 1};
-  }
+  std::uint64_t room[RecordRing::kMostFrames + internal::kMostOwnFrames];
+  const internal::CallerStack stack = internal::stack_of_caller(caller, room);
   internal::SampleContext context;
   internal::read_sample_context(&context);
   head.method = stack.method;
@@ -114,7 +52,7 @@ struct Stack {
   head.is_tracked = tracks && g_memory.live.insert({head.address, head.size, head.at_ns});
   if (tracks && !head.is_tracked) count(g_memory.untracked);
   const AllocBody body = {context.task, context.span,
-                          context.label.has_value() ? &context.label : nullptr, stack.used};
+                          context.label.has_value() ? &context.label : nullptr, stack.frames};
   if (g_memory.ring.put_alloc(head, body)) return;
   count(g_memory.lost_samples);
   LiveEntry entry{};

@@ -5,6 +5,7 @@
 
 #include "interpose/wait.h"
 #include "recorder/runtime_state.h"
+#include "recorder/wait_stacks.h"
 
 DIAL9_FIND_AT_LOAD(nullptr, pthread_mutex_lock, int (*)(pthread_mutex_t*) noexcept)
 DIAL9_FIND_AT_LOAD(nullptr, pthread_mutex_trylock, int (*)(pthread_mutex_t*) noexcept)
@@ -23,7 +24,7 @@ std::uint32_t owner_of(const pthread_mutex_t& mutex) noexcept {
 
 // Any result but EBUSY is the caller's: the lock taken, also from a dead owner (EOWNERDEAD), or why
 // it can't be.
-[[gnu::noinline]] int lock_in_poll(pthread_mutex_t* mutex, Lock real) noexcept {
+[[gnu::noinline]] int lock_in_poll(pthread_mutex_t* mutex, Lock real, const void* caller) noexcept {
   const Lock trylock = real_pthread_mutex_trylock.get();
   if (trylock == nullptr) return real(mutex);
   const int tried = trylock(mutex);
@@ -32,25 +33,27 @@ std::uint32_t owner_of(const pthread_mutex_t& mutex) noexcept {
   const std::uint64_t start_ns = runtime::now_ns();
   const int result = real(mutex);
   const int saved_errno = errno;
-  runtime::lock_wait(runtime::polled_task(), reinterpret_cast<std::uintptr_t>(mutex), owner,
-                     start_ns, runtime::now_ns() - start_ns);
+  internal::lock_wait_of(caller, runtime::polled_task(), reinterpret_cast<std::uintptr_t>(mutex),
+                         owner, start_ns, runtime::now_ns() - start_ns);
   errno = saved_errno;
   return result;
 }
 
 // What needs a stack frame: the first call, and one inside a poll.
-[[gnu::noinline]] int lock_with_care(pthread_mutex_t* mutex) noexcept {
+[[gnu::noinline]] int lock_with_care(pthread_mutex_t* mutex, const void* caller) noexcept {
   const Lock real = real_pthread_mutex_lock.get();
   if (real == nullptr) return ENOSYS;
-  return is_recording() && runtime::is_in_poll() ? lock_in_poll(mutex, real) : real(mutex);
+  return is_recording() && runtime::is_in_poll() ? lock_in_poll(mutex, real, caller) : real(mutex);
 }
 
 }  // namespace
 
-static int lock(pthread_mutex_t* mutex) noexcept {
+// Always inlined: the return address is that of the interposed function's caller.
+[[gnu::always_inline]] static inline int lock(pthread_mutex_t* mutex) noexcept {
   const Lock real = real_pthread_mutex_lock.known();
   const bool is_outside = !is_recording() || internal::t_state.poll == nullptr;
-  return real != nullptr && is_outside ? real(mutex) : lock_with_care(mutex);
+  return real != nullptr && is_outside ? real(mutex)
+                                       : lock_with_care(mutex, __builtin_return_address(0));
 }
 
 extern const char locks_anchor;

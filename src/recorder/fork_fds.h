@@ -23,9 +23,9 @@ FileIdentity identity_of(int fd) noexcept;
 bool leads_to(int fd, const FileIdentity& file) noexcept;
 
 // How many can be noted at a time. A recorder and its recovery need six; one that stop() left
-// behind keeps its own until it ends; samplers take up to 577: 256 threads
-// each for perf samples and for switches, and 65 of the looks at threads.
-inline constexpr int kForkFdSlots = 640;
+// behind keeps its own until it ends; samplers take up to 833: 256 threads each for perf samples,
+// for switches and for their stacks, and 65 of the looks at threads.
+inline constexpr int kForkFdSlots = 896;
 
 // Notes the descriptor until it is forgotten. Returns its slot; -1: all are taken, and the child
 // keeps it. Any thread. GuardedFd (guarded_fd.h) is who calls these two.

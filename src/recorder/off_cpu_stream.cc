@@ -102,7 +102,9 @@ void add_profile_schema(format::Encoder& out) {
               {"switch_threads", FieldType::kU32},
               {"switches_lost", FieldType::kVarint},
               {"sockets_unread", FieldType::kVarint},
-              {"unlisted", FieldType::kVarint}});
+              {"unlisted", FieldType::kVarint},
+              {"switch_stacks", FieldType::kVarint},
+              {"switch_stacks_lost", FieldType::kVarint}});
   out.annotations(kProfile, {{0, "unit", "ns"}, {8, "unit", "ns"}});
 }
 
@@ -202,6 +204,8 @@ void OffCpuEncoder::add(const OffCpuProfileRecord& profile) {
   out.varint(profile.switches_lost);
   out.varint(profile.sockets_unread);
   out.varint(profile.unlisted);
+  out.varint(profile.switch_stacks);
+  out.varint(profile.switch_stacks_lost);
 }
 
 std::vector<SourceStream> OffCpuEncoder::take() { return streams_.take(); }

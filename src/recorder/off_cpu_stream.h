@@ -86,8 +86,10 @@ struct OffCpuProfileRecord {
   std::uint64_t round_ns = 0;           // what one look at every thread took last
   std::uint32_t switch_threads = 0;     // whose switches are followed, at its end
   std::uint64_t switches_lost = 0;
-  std::uint64_t sockets_unread = 0;  // slow waits whose connection was left unread
-  std::uint64_t unlisted = 0;        // stretches off a CPU that have no event of their own
+  std::uint64_t sockets_unread = 0;      // slow waits whose connection was left unread
+  std::uint64_t unlisted = 0;            // stretches off a CPU that have no event of their own
+  std::uint64_t switch_stacks = 0;       // taken at switches off a CPU
+  std::uint64_t switch_stacks_lost = 0;  // such switches without one, of threads that have an event
 };
 
 // Gathers records into streams of at most about 64 KiB. Allocates.

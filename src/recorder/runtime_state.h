@@ -86,6 +86,8 @@ struct ThreadState {
   bool is_parked = false;
   bool is_sampled_cycle = false;
   bool has_exited = false;
+  std::uint32_t wait_stacks = 0;  // taken in the second from wait_stacks_since_ns on
+  std::uint64_t wait_stacks_since_ns = 0;
 };
 
 extern __thread ThreadState t_state __attribute__((tls_model("initial-exec")));

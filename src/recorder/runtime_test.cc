@@ -13,6 +13,7 @@
 #include "recorder/runtime_host.h"
 #include "recorder/runtime_state.h"
 #include "recorder/test_support.h"
+#include "recorder/wait_stacks.h"
 
 namespace dial9::runtime {
 namespace {
@@ -231,6 +232,38 @@ TEST(Runtime, AFloorKeepsShortWaitsOut) {
   EXPECT_EQ(trace.count("BlockingCallEvent"), 1U);
   EXPECT_EQ(trace.count("LockWaitEvent"), 2U);
   EXPECT_EQ(count_present(trace, "LockWaitEvent", "owner_tid"), 1U);
+}
+
+TEST(Runtime, ASlowLockWaitHasTheStackThatIsGivenForItAndSoManyASecondDo) {
+  SteppedRecorder recorder;
+  static int asked = 0;
+  asked = 0;
+  internal::set_wait_stacks(
+      [](const void* caller, std::uint64_t* room) noexcept -> internal::WaitStack {
+        ++asked;
+        room[0] = reinterpret_cast<std::uintptr_t>(caller);
+        room[1] = 0x22;
+        return {room, 2, true};
+      },
+      3);
+  const auto* const caller = reinterpret_cast<const void*>(std::uintptr_t{0x11});
+  std::thread([caller] {
+    const std::uint64_t at_ns = now_ns();
+    internal::lock_wait_of(caller, 7, 0x1000, 0, at_ns, kDefaultLockFloorNs - 1);
+    for (int i = 0; i < 5; ++i) {
+      internal::lock_wait_of(caller, 7, 0x1000, 0, at_ns, kDefaultLockFloorNs);
+    }
+    lock_wait(7, 0x2000, 0, at_ns, kDefaultLockFloorNs);  // a strand: nobody called
+    internal::lock_wait_of(caller, 7, 0x1000, 0, at_ns + 1'000'000'000, kDefaultLockFloorNs);
+  }).join();
+  internal::set_wait_stacks(nullptr, 0);
+  internal::lock_wait_of(caller, 7, 0x1000, 0, now_ns(), kDefaultLockFloorNs);
+  const Trace trace = recorder.read();
+  EXPECT_EQ(trace.count("LockWaitEvent"), 8U) << "each is recorded, with a stack or without";
+  EXPECT_EQ(count_present(trace, "LockWaitEvent", "callchain"), 4U);
+  EXPECT_EQ(asked, 4);
+  const auto truncated = trace.numbers("LockWaitEvent", "truncated");
+  EXPECT_EQ(std::count(truncated.begin(), truncated.end(), 1U), 4);
 }
 
 TEST(RuntimeMetrics, SumTheCountersOfThreadsThatLiveAndThatEnded) {

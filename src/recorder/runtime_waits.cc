@@ -9,6 +9,7 @@
 
 #include "dial9/internal/runtime_events.h"
 #include "recorder/runtime_state.h"
+#include "recorder/wait_stacks.h"
 
 namespace dial9::runtime {
 namespace {
@@ -19,6 +20,31 @@ using internal::ThreadState;
 
 constinit std::atomic<std::uint64_t> g_blocking_floor_ns{kDefaultBlockingFloorNs};
 constinit std::atomic<std::uint64_t> g_lock_floor_ns{kDefaultLockFloorNs};
+constinit std::atomic<internal::TakeWaitStack> g_take_stack{nullptr};
+constinit std::atomic<std::uint32_t> g_stacks_a_second{0};
+
+// One more stack of this thread in this second?
+bool may_take_stack(ThreadState& t, std::uint64_t now_ns) noexcept {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  if (now_ns - t.wait_stacks_since_ns >= kSecond) {
+    t.wait_stacks_since_ns = now_ns;
+    t.wait_stacks = 0;
+  }
+  return t.wait_stacks++ < g_stacks_a_second.load(std::memory_order_relaxed);
+}
+
+// After the wait: the frames are on this thread's stack.
+[[gnu::noinline]] void write_lock_wait(const void* caller, internal::LockWaitEvent& event,
+                                       std::uint64_t start_ns) noexcept {
+  std::uint64_t room[internal::kWaitStackRoom];
+  const auto take = g_take_stack.load(std::memory_order_relaxed);
+  if (take != nullptr && may_take_stack(t_state, start_ns + event.duration_ns.value)) {
+    const internal::WaitStack stack = take(caller, room);
+    if (stack.count != 0) event.callchain = callchain{stack.frames, stack.count};
+    event.truncated = stack.is_truncated;
+  }
+  internal::record_at(event, start_ns);
+}
 
 // About 0.5 us. Keeps errno.
 std::uint64_t thread_cpu_ns() noexcept {
@@ -82,11 +108,7 @@ void blocking_call(Place& call, std::uint64_t start_ns, std::uint64_t duration_n
 
 void lock_wait(TaskId waiter, std::uint64_t lock, std::uint32_t owner_tid, std::uint64_t start_ns,
                std::uint64_t duration_ns) noexcept {
-  if (duration_ns < g_lock_floor_ns.load(std::memory_order_relaxed)) return;
-  optional<std::uint32_t> owner;
-  if (owner_tid != 0) owner = owner_tid;
-  internal::record_at(
-      internal::LockWaitEvent{internal::own_tid(), waiter, lock, owner, duration_ns, {}}, start_ns);
+  internal::lock_wait_of(nullptr, waiter, lock, owner_tid, start_ns, duration_ns);
 }
 
 void set_wait_floors(std::uint64_t blocking_floor_ns, std::uint64_t lock_floor_ns) noexcept {
@@ -95,3 +117,26 @@ void set_wait_floors(std::uint64_t blocking_floor_ns, std::uint64_t lock_floor_n
 }
 
 }  // namespace dial9::runtime
+
+namespace dial9::internal {
+
+void set_wait_stacks(TakeWaitStack take, std::uint32_t most_a_second) noexcept {
+  runtime::g_stacks_a_second.store(most_a_second, std::memory_order_relaxed);
+  runtime::g_take_stack.store(take, std::memory_order_relaxed);
+}
+
+void lock_wait_of(const void* caller, runtime::TaskId waiter, std::uint64_t lock,
+                  std::uint32_t owner_tid, std::uint64_t start_ns,
+                  std::uint64_t duration_ns) noexcept {
+  if (duration_ns < runtime::g_lock_floor_ns.load(std::memory_order_relaxed)) return;
+  optional<std::uint32_t> owner;
+  if (owner_tid != 0) owner = owner_tid;
+  LockWaitEvent event{own_tid(), waiter, lock, owner, duration_ns, {}, false};
+  if (caller == nullptr) {
+    record_at(event, start_ns);
+  } else {
+    runtime::write_lock_wait(caller, event, start_ns);
+  }
+}
+
+}  // namespace dial9::internal

@@ -29,7 +29,9 @@ struct EnvironmentPlan {
   std::uint64_t heap_sample_rate_bytes = 0;  // 0: off
   bool tracks_live_heap = false;
   std::uint32_t off_cpu_hz = 0;  // 0: off
+  bool has_lock_stacks = true;
   bool has_off_cpu_switches = false;
+  bool has_off_cpu_switch_stacks = false;
   std::uint32_t sched_wait_sample_rate = 10;
   std::string runtime_name;  // empty: none given
   bool handles_crashes = false;

@@ -217,12 +217,19 @@ TEST(Environment, NamesTheBackendOfCpuSamples) {
   EXPECT_EQ(both.messages.size(), 1U);
 }
 
+TEST(Environment, LockWaitsHaveStacksUnlessTurnedOff) {
+  EXPECT_TRUE(plan_from({}).has_lock_stacks);
+  EXPECT_FALSE(plan_from({{"DIAL9_LOCK_STACKS_ENABLED", "no"}}).has_lock_stacks);
+}
+
 TEST(Environment, HasTheRateOfOffCpuSamples) {
   EXPECT_EQ(plan_from({}).off_cpu_hz, 50U);
   EXPECT_EQ(plan_from({{"DIAL9_SCHEDULE_PROFILE_ENABLED", "off"}}).off_cpu_hz, 0U);
   EXPECT_EQ(plan_from({{"DIAL9_OFF_CPU_SAMPLE_HZ", "20"}}).off_cpu_hz, 20U);
   EXPECT_FALSE(plan_from({}).has_off_cpu_switches);
   EXPECT_TRUE(plan_from({{"DIAL9_OFF_CPU_SWITCHES", "on"}}).has_off_cpu_switches);
+  EXPECT_FALSE(plan_from({{"DIAL9_OFF_CPU_SWITCHES", "on"}}).has_off_cpu_switch_stacks);
+  EXPECT_TRUE(plan_from({{"DIAL9_OFF_CPU_SWITCH_STACKS", "on"}}).has_off_cpu_switch_stacks);
   for (const char* odd : {"19", "101", "-1", ""}) {
     const EnvironmentPlan refused = plan_from({{"DIAL9_OFF_CPU_SAMPLE_HZ", odd}});
     EXPECT_EQ(refused.off_cpu_hz, 50U) << odd;

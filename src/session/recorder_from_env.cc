@@ -7,6 +7,7 @@
 #include "dial9/cpu_samples.h"
 #include "dial9/crash.h"
 #include "dial9/heap_samples.h"
+#include "dial9/lock_stacks.h"
 #include "dial9/off_cpu.h"
 #include "dial9/recorder.h"
 #include "dial9/runtime.h"
@@ -87,8 +88,15 @@ EnvRecorder start_as(internal::EnvironmentPlan plan) {
     }
     if (result.status && plan.off_cpu_hz != 0) {
       remove_off_cpu_samples();
-      const Status added = add_off_cpu_samples(
-          {.frequency_hz = plan.off_cpu_hz, .has_switches = plan.has_off_cpu_switches});
+      const Status added =
+          add_off_cpu_samples({.frequency_hz = plan.off_cpu_hz,
+                               .has_switches = plan.has_off_cpu_switches,
+                               .has_switch_stacks = plan.has_off_cpu_switch_stacks});
+      if (!added) result.messages.push_back(added.message());
+    }
+    remove_lock_stacks();
+    if (result.status && plan.has_lock_stacks) {
+      const Status added = add_lock_stacks();
       if (!added) result.messages.push_back(added.message());
     }
     if (result.status && plan.heap_sample_rate_bytes != 0) {

@@ -22,4 +22,8 @@ void prepare_futex_callers();
 std::string_view futex_cause(std::uint64_t operation,
                              std::span<const std::uint64_t> frames) noexcept;
 
+// "lock", if one of the C library's locks is among the innermost frames of a system call: a mutex
+// and its kin wait for nothing else. Empty: no. A condition, which may wait for either, isn't one.
+std::string_view lock_cause(std::span<const std::uint64_t> frames) noexcept;
+
 }  // namespace dial9::internal

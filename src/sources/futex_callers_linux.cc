@@ -73,20 +73,35 @@ void prepare_futex_callers() {
   }
 }
 
-std::string_view futex_cause(std::uint64_t operation,
-                             std::span<const std::uint64_t> frames) noexcept {
+namespace {
+
+// Of the innermost caller; empty: none.
+std::string_view caller_of(std::span<const std::uint64_t> frames) noexcept {
   const Functions* const functions = g_functions.load(std::memory_order_acquire);
-  if (functions == nullptr) return "futex";
-  // The C library waits for a condition's turn by this, for a mutex never.
-  const bool is_turn = (operation & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+  if (functions == nullptr) return {};
   for (const std::uint64_t frame : frames.first(std::min(frames.size(), kMostFrames))) {
     for (const Function& function : *functions) {
       // A return address may be that of the function behind.
-      if (frame <= function.begin || frame > function.end) continue;
-      return function.cause == kCondition && !is_turn ? kLock : function.cause;
+      if (frame > function.begin && frame <= function.end) return function.cause;
     }
   }
-  return "futex";
+  return {};
+}
+
+}  // namespace
+
+std::string_view futex_cause(std::uint64_t operation,
+                             std::span<const std::uint64_t> frames) noexcept {
+  const std::string_view cause = caller_of(frames);
+  // The C library waits for a condition's turn by this, for a mutex never.
+  const bool is_turn = (operation & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+  if (cause == kCondition && !is_turn) return kLock;
+  return cause.empty() ? "futex" : cause;
+}
+
+std::string_view lock_cause(std::span<const std::uint64_t> frames) noexcept {
+  const std::string_view cause = caller_of(frames);
+  return cause == kLock ? cause : std::string_view();
 }
 
 }  // namespace dial9::internal

@@ -31,8 +31,10 @@ struct OffCpuSampler::State {
   bool is_on = false;  // from start() to stop()
   std::uint32_t frequency_hz = 0;
   bool wants_switches = false;
+  bool wants_stacks = false;         // of switches
   std::optional<PerfPlan> switches;  // none: not asked for, or refused
-  std::string switch_refusal;
+  std::optional<PerfPlan> stacks;    // likewise
+  std::string switch_refusal;        // of either
   // While recording:
   std::unique_ptr<ThreadProbe> probe;
   std::unique_ptr<WallSampler> sampler;
@@ -58,7 +60,9 @@ class OffCpuSampler::Guard {
         own->is_on = before->is_on;
         own->frequency_hz = before->frequency_hz;
         own->wants_switches = before->wants_switches;
+        own->wants_stacks = before->wants_stacks;
         own->switches = before->switches;
+        own->stacks = before->stacks;
       }
       sampler.state_ = own.release();  // the parent's stays: its threads aren't here to finish
     } catch (...) {
@@ -110,19 +114,32 @@ Status OffCpuSampler::start(const OffCpuOptions& options) {
     return refuse("no memory for the table of modules");
   }
   rest(state);
-  state.wants_switches = options.has_switches;
-  state.switches.reset();
-  state.switch_refusal.clear();
-  if (options.has_switches) {
-    PerfProbe probed = probe_perf_switches();
-    state.switch_refusal = std::move(probed.refusal);
-    if (state.switch_refusal.empty()) state.switches = probed.plan;
-    state.message = state.switch_refusal;
+  ask_for_switches(options, state);
+  if (options.requires_switches && !state.switch_refusal.empty()) {
+    return refuse(std::exchange(state.switch_refusal, {}));
   }
+  state.message = state.switch_refusal;
   state.totals = {};
   state.start_error.clear();
   state.is_on = true;
   return {};
+}
+
+void OffCpuSampler::ask_for_switches(const OffCpuOptions& options, State& state) {
+  state.wants_stacks = options.has_switch_stacks;
+  state.wants_switches = options.has_switches || options.has_switch_stacks;
+  state.switches.reset();
+  state.stacks.reset();
+  state.switch_refusal.clear();
+  if (!state.wants_switches) return;
+  PerfProbe probed = probe_perf_switches();
+  state.switch_refusal = std::move(probed.refusal);
+  if (!state.switch_refusal.empty()) return;
+  state.switches = probed.plan;
+  if (!state.wants_stacks) return;
+  probed = probe_perf_switch_stacks();
+  state.switch_refusal = std::move(probed.refusal);
+  if (state.switch_refusal.empty()) state.stacks = probed.plan;
 }
 
 bool OffCpuSampler::stop() {
@@ -156,6 +173,12 @@ void OffCpuSampler::note_trouble(State& state) {
                    "a ring had no room for some switches: the times around them are from "
                    "looks");
   }
+  if (totals.switch_stacks_lost != 0) {
+    message += (message.empty() ? "" : "; ") +
+               std::string(
+                   "a ring had no room for the stacks of some switches: their waits have "
+                   "none, unless a look saw them");
+  }
   if (message == state.message) return;
   state.message = std::move(message);
   ++state.version;
@@ -169,7 +192,8 @@ std::uint64_t OffCpuSampler::attend(std::uint64_t now_ns) {
     return kNever;
   }
   if (state.sampler == nullptr) {
-    state.probe = make_thread_probe(state.switches ? &*state.switches : nullptr);
+    state.probe = make_thread_probe(state.switches ? &*state.switches : nullptr,
+                                    state.stacks ? &*state.stacks : nullptr);
     if (state.probe == nullptr) return kNever;
     state.sampler = std::make_unique<WallSampler>(*state.probe, state.encoder, state.frequency_hz);
   }
@@ -222,10 +246,14 @@ Metadata OffCpuSampler::metadata() const {
   if (state.is_on) {
     entries.emplace_back("off_cpu.backend",
                          std::string("wall sampler: schedstat, syscall, stack copies") +
-                             (state.switches ? "; perf switches" : ""));
+                             (state.switches ? "; perf switches" : "") +
+                             (state.stacks ? " with stacks" : ""));
   }
   if (state.wants_switches) {
     entries.emplace_back("off_cpu.switches", state.switches ? "perf" : "refused");
+  }
+  if (state.wants_stacks) {
+    entries.emplace_back("off_cpu.switch_stacks", state.stacks ? "perf" : "refused");
   }
   if (!state.start_error.empty()) entries.emplace_back("off_cpu.start_error", state.start_error);
   if (!state.message.empty()) entries.emplace_back("off_cpu.notice", state.message);
@@ -248,6 +276,8 @@ OffCpuStatus OffCpuSampler::status() const {
   status.round_ns = totals.round_ns;
   status.switch_threads = totals.switch_threads;
   status.switches_lost = totals.switches_lost;
+  status.switch_stacks = totals.switch_stacks;
+  status.switch_stacks_lost = totals.switch_stacks_lost;
   return status;
 }
 

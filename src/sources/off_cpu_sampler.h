@@ -39,6 +39,7 @@ class OffCpuSampler final : public StreamSource {
   class Guard;
 
   OffCpuSampler() = default;
+  static void ask_for_switches(const OffCpuOptions& options, State& state);
   static void rest(State& state);
   static void note_trouble(State& state);
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "unwind/unwind.h"
+#include "sources/perf_stack.h"
 
 namespace dial9::internal {
 namespace {
@@ -45,16 +45,8 @@ void PerfBackend::take(const PerfSample& sample, const std::string& name, PerfPr
     if (address < kFirstMarker && count < frames_.size()) frames_[count++] = address;
   }
   CpuSampleRecord record;
-  unwind::Result walked;
-  if (sample.has_registers) {
-    const unwind::StackCopy copy{.pc = sample.pc,
-                                 .sp = sample.sp,
-                                 .fp = sample.fp,
-                                 .address = sample.sp,
-                                 .bytes = sample.stack};
-    walked = unwind::unwind_copy(copy, std::span(frames_).subspan(count));
-    count += walked.count;
-  }
+  const unwind::Result walked = unwind_sample(sample, std::span(frames_).subspan(count));
+  count += walked.count;
   record.at_ns = sample.at_ns;
   record.tid = sample.tid;
   record.weight = weight_of(sample, progress);

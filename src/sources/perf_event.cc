@@ -46,13 +46,14 @@ perf_event_attr attributes(const PerfPlan& plan) {
   perf_event_attr wanted{};
   wanted.size = sizeof wanted;
   wanted.type = PERF_TYPE_SOFTWARE;
-  wanted.config = PERF_COUNT_SW_CPU_CLOCK;
-  wanted.sample_period = plan.period_ns;
+  const bool is_clock = plan.kind == PerfKind::kCpuClock;
+  wanted.config = is_clock ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_CONTEXT_SWITCHES;
+  wanted.sample_period = is_clock ? plan.period_ns : 1;
   wanted.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_READ |
                        PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
   if (plan.has_kernel) wanted.sample_type |= PERF_SAMPLE_CALLCHAIN;
   wanted.read_format = plan.counts_lost ? kReadLost : 0;
-  wanted.exclude_kernel = plan.has_kernel ? 0 : 1;
+  wanted.exclude_kernel = plan.has_kernel || !is_clock ? 0 : 1;  // it is the kernel that switches
   wanted.exclude_hv = 1;
   wanted.exclude_callchain_user = 1;  // the kernel's own walk loses callers without frame pointers
   wanted.sample_regs_user = kRegisters;
@@ -154,6 +155,29 @@ constexpr const char* kTimersWork =
     "; timers of the threads need none of that (backend \"timers\", the default)";
 constexpr const char* kLooksWork =
     "; waits come from looks at the threads and times from schedstat, which need none of that";
+constexpr const char* kSwitchesWork =
+    "; switches are followed without their stacks, and waits that a look saw have theirs";
+
+const char* what_works(PerfKind kind) {
+  switch (kind) {
+    case PerfKind::kSwitches:
+      return kLooksWork;
+    case PerfKind::kSwitchStacks:
+      return kSwitchesWork;
+    case PerfKind::kCpuClock:
+      break;
+  }
+  return kTimersWork;
+}
+
+// Of own threads. PERF_FORMAT_LOST where the kernel has it.
+UniqueFd open_counting_lost(PerfPlan& plan) {
+  plan.counts_lost = true;
+  UniqueFd event = open_perf_event(0, plan);
+  if (event || errno != EINVAL) return event;
+  plan.counts_lost = false;
+  return open_perf_event(0, plan);
+}
 
 }  // namespace
 
@@ -172,19 +196,10 @@ PerfProbe probe_perf(std::uint64_t period_ns) {
   }
   PerfPlan& plan = probe.plan;
   plan = {kProbePeriodNs, true, true, read_setting(kParanoidPath, 0)};
-  UniqueFd event = open_perf_event(0, plan);
-  if (!event && errno == EINVAL) {
-    plan.counts_lost = false;
-    event = open_perf_event(0, plan);
-  }
+  UniqueFd event = open_counting_lost(plan);
   if (!event && (errno == EACCES || errno == EPERM)) {
     plan.has_kernel = false;
-    plan.counts_lost = true;
-    event = open_perf_event(0, plan);
-    if (!event && errno == EINVAL) {
-      plan.counts_lost = false;
-      event = open_perf_event(0, plan);
-    }
+    event = open_counting_lost(plan);
   }
   if (!event) {
     probe.refusal = perf_open_refusal(errno, plan.paranoid);
@@ -219,10 +234,38 @@ PerfProbe probe_perf_switches() {
   return probe;
 }
 
+PerfProbe probe_perf_switch_stacks() {
+  PerfProbe probe;
+  PerfPlan& plan = probe.plan;
+  plan.kind = PerfKind::kSwitchStacks;
+  plan.paranoid = read_setting(kParanoidPath, 0);
+  if (!kIsSupported) {
+    probe.refusal = std::string("stacks at switches are unwound on x86-64 only") + kSwitchesWork;
+    return probe;
+  }
+  const UniqueFd event = open_counting_lost(plan);
+  if (!event) {
+    probe.refusal = perf_open_refusal(errno, plan.paranoid, plan.kind);
+    return probe;
+  }
+  const auto ring = PerfRing::map(event.get(), kProbeRingBytes);
+  if (!ring) {
+    probe.refusal = perf_ring_refusal(errno, kProbeRingBytes) + kSwitchesWork;
+    return probe;
+  }
+  const auto sample = sees_a_switch(*ring) ? parse_perf_sample(ring->front(), plan) : std::nullopt;
+  if (!sample || !sample->has_registers) {
+    probe.refusal =
+        std::string("perf context-switch event opened but delivered no stack") + kSwitchesWork;
+  }
+  return probe;
+}
+
 std::string perf_open_refusal(int error, int paranoid, PerfKind kind) {
   const std::string tried = "perf_event_open: ";
-  const char* const otherwise = kind == PerfKind::kSwitches ? kLooksWork : kTimersWork;
-  if (error == ENOSYS || (error == EPERM && paranoid <= 2)) {
+  const char* const otherwise = what_works(kind);
+  const int most_paranoid = kind == PerfKind::kSwitchStacks ? 1 : 2;
+  if (error == ENOSYS || (error == EPERM && paranoid <= most_paranoid)) {
     return tried + "blocked (" + errno_name(error) +
            "; seccomp or CAP_PERFMON): allow perf_event_open in the seccomp profile, or add "
            "CAP_PERFMON" +
@@ -230,7 +273,8 @@ std::string perf_open_refusal(int error, int paranoid, PerfKind kind) {
   }
   if (error == EACCES || error == EPERM) {
     return tried + "refused (" + errno_name(error) +
-           "): it needs kernel.perf_event_paranoid<=2 (now " + std::to_string(paranoid) +
+           "): it needs kernel.perf_event_paranoid<=" + std::to_string(most_paranoid) + " (now " +
+           std::to_string(paranoid) +
            ") or CAP_PERFMON, and no filter (seccomp, security module) that denies it" + otherwise;
   }
   return tried + "failed (" + errno_name(error) + ")" + otherwise;

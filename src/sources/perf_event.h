@@ -1,7 +1,9 @@
 // One perf event: a thread's cpu-clock, with a copy of its user stack in each sample; or its
-// switches, on a CPU and off it. How it is opened, why it wasn't, and what its records say.
-// Strongest property: a record is read within its own bytes, whatever it claims.
+// switches, on a CPU and off it; or such a copy as it leaves the CPU. How it is opened, why it
+// wasn't, and what its records say. Strongest property: a record is read within its own bytes,
+// whatever it claims.
 // Spec: docs/spec/cpu_samples.md, "Perf"; docs/spec/off_cpu_samples.md, "Switches".
+//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,7 +26,11 @@ inline constexpr std::size_t kPerfRecordBytes = kPerfStackBytes + 256;
 // A switch of a thread, with the ids and the time.
 inline constexpr std::size_t kPerfSwitchBytes = 24;
 
-enum class PerfKind : std::uint8_t { kCpuClock, kSwitches };
+enum class PerfKind : std::uint8_t {
+  kCpuClock,
+  kSwitches,
+  kSwitchStacks,  // a sample at each switch off the CPU, just before kSwitches tells it
+};
 
 // What the kernel allows. Plain words: a child of a fork takes them over.
 struct PerfPlan {
@@ -47,6 +53,8 @@ struct PerfProbe {
 PerfProbe probe_perf(std::uint64_t period_ns);
 // The same of switches: sleeps for some microseconds, a few times.
 PerfProbe probe_perf_switches();
+// And of their stacks.
+PerfProbe probe_perf_switch_stacks();
 
 // What was tried, the errno, what works all the same, and the cure.
 std::string perf_open_refusal(int error, int paranoid, PerfKind kind = PerfKind::kCpuClock);
@@ -57,7 +65,7 @@ struct PerfSample {
   std::uint64_t at_ns = 0;  // CLOCK_MONOTONIC
   std::uint32_t tid = 0;
   std::int32_t cpu = -1;
-  std::uint64_t count_ns = 0;  // of the thread's CPU time, since the event was opened
+  std::uint64_t count_ns = 0;  // of the thread's CPU time (or switches), since it was opened
   std::uint64_t lost = 0;      // of this event until then, if the plan has counts_lost
   std::span<const std::uint64_t> in_kernel;  // leaf first, markers included
   bool has_registers = false;

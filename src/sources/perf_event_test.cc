@@ -144,6 +144,16 @@ TEST(PerfEvent, ARefusalOfSwitchesSaysThatLooksGoOn) {
             std::string::npos);
 }
 
+TEST(PerfEvent, ARefusalOfStacksAtSwitchesNamesTheirOwnLimit) {
+  const std::string refused = perf_open_refusal(EACCES, 2, PerfKind::kSwitchStacks);
+  EXPECT_NE(refused.find("perf_event_paranoid<=1 (now 2)"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("switches are followed without their stacks"), std::string::npos);
+  EXPECT_NE(perf_open_refusal(EPERM, 2, PerfKind::kSwitchStacks).find("paranoid<=1"),
+            std::string::npos);
+  EXPECT_NE(perf_open_refusal(EPERM, 1, PerfKind::kSwitchStacks).find("blocked"),
+            std::string::npos);
+}
+
 TEST(PerfEvent, ARefusalSaysWhatWasTriedTheErrnoAndWhatWorks) {
   EXPECT_EQ(perf_open_refusal(EPERM, 2),
             "perf_event_open: blocked (EPERM; seccomp or CAP_PERFMON): allow perf_event_open in "

@@ -117,8 +117,9 @@ void PerfThreads::refuse(Thread& thread, std::string why) {
 // The size that is wanted, or less where that is refused or the room is short.
 std::unique_ptr<PerfRing> PerfThreads::make_ring(int fd) {
   errno = EPERM;
-  const bool has_samples = plan_.kind == PerfKind::kCpuClock;
-  const std::size_t wanted = has_samples ? perf_ring_bytes(plan_.period_ns) : kSwitchRingBytes;
+  const std::size_t wanted = plan_.kind == PerfKind::kCpuClock   ? perf_ring_bytes(plan_.period_ns)
+                             : plan_.kind == PerfKind::kSwitches ? kSwitchRingBytes
+                                                                 : kSwitchStackRingBytes;
   for (std::size_t bytes = wanted; bytes >= kLeastRingBytes; bytes /= 2) {
     if (ring_bytes_ + bytes > room_.ring_bytes) continue;
     if (auto ring = PerfRing::map(fd, bytes)) return ring;
@@ -311,6 +312,13 @@ void PerfThreads::drain_ended_switches(std::vector<ThreadSwitch>* to) {
     close(thread, [](std::uint64_t) {});
   }
   ending_.clear();
+}
+
+bool PerfThreads::drain(std::uint32_t tid, const OnSample& on_sample, const OnLost& on_lost) {
+  const auto known = threads_.find(tid);
+  if (known == threads_.end() || known->second.state != State::kOpen) return false;
+  if (!known->second.ring->is_empty()) drain_one(known->second, on_sample, on_lost);
+  return true;
 }
 
 void PerfThreads::drain(const OnSample& on_sample, const OnLost& on_lost) {

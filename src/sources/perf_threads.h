@@ -33,7 +33,8 @@ PerfRoom perf_room(std::size_t opened);
 
 // What a ring should hold: the samples of 300 ms, a power of two from 32 KiB to 512 KiB.
 std::size_t perf_ring_bytes(std::uint64_t period_ns);
-inline constexpr std::size_t kSwitchRingBytes = 32 << 10;  // 1,365 switches
+inline constexpr std::size_t kSwitchRingBytes = 32 << 10;        // 1,365 switches
+inline constexpr std::size_t kSwitchStackRingBytes = 128 << 10;  // 15 stacks
 
 struct PerfCounts {
   std::uint32_t sampled = 0;
@@ -68,6 +69,8 @@ class PerfThreads {
   using OnLost = std::function<void(std::uint64_t)>;
   // What the rings hold. `on_lost`: samples for which a ring had no room.
   void drain(const OnSample& on_sample, const OnLost& on_lost);
+  // The same of one thread's ring; false: it has none.
+  bool drain(std::uint32_t tid, const OnSample& on_sample, const OnLost& on_lost);
 
   // Of a plan of kSwitches. What a thread's ring holds; false: it has none.
   bool drain_switches(std::uint32_t tid, std::vector<ThreadSwitch>* to);

@@ -62,7 +62,8 @@ void SwitchAccount::apply(const ThreadSwitch& one) {
     return;
   }
   state_ = State::kOff;
-  open_ = {.from_ns = at_ns, .is_preempted = one.kind == SwitchKind::kPreempted};
+  open_ = {
+      .from_ns = at_ns, .stack = one.stack, .is_preempted = one.kind == SwitchKind::kPreempted};
   open_since_ns_ = at_ns;
 }
 

@@ -27,6 +27,7 @@ struct ThreadSwitch {
   std::uint64_t lost = 0;   // of kLost, where counted
   std::uint32_t tid = 0;
   SwitchKind kind = SwitchKind::kLost;
+  std::uint32_t stack = 0;  // of a switch off the CPU: the number of its SwitchStack; 0: none
 };
 
 // Off the CPU, or a piece of that.
@@ -34,7 +35,8 @@ struct OffStretch {
   std::uint64_t from_ns = 0;  // 0: before its switches were followed
   std::uint64_t to_ns = 0;
   std::optional<std::uint64_t> runnable_ns = {};  // of a blocked one: waiting for a CPU at its end
-  std::uint64_t losses = 0;  // SwitchAccount::losses() as it ended
+  std::uint64_t losses = 0;                       // SwitchAccount::losses() as it ended
+  std::uint32_t stack = 0;                        // of the switch that it began with
   bool is_preempted = false;
   bool is_continued = false;  // an earlier piece was taken
   bool goes_on = false;       // it hasn't ended

@@ -52,8 +52,9 @@ class OnlyProbe final : public ThreadProbe {
   }
   std::string name(std::uint32_t tid) override { return probe_->name(tid); }
   void forget(std::uint32_t tid) override { probe_->forget(tid); }
-  bool switches(std::uint32_t tid, std::vector<ThreadSwitch>* to) override {
-    return probe_->switches(tid, to);
+  bool switches(std::uint32_t tid, std::vector<ThreadSwitch>* to,
+                std::vector<SwitchStack>* stacks) override {
+    return probe_->switches(tid, to, stacks);
   }
   SwitchCounts switch_counts() const override { return probe_->switch_counts(); }
   std::string trouble() const override { return probe_->trouble(); }
@@ -78,7 +79,8 @@ class Switches : public OffCpuTest {
     ASSERT_TRUE(reading);
     const std::uint64_t at_ns = now_ns();
     std::vector<ThreadSwitch> switches;
-    ASSERT_TRUE(watch->take(tid, &switches));
+    std::vector<SwitchStack> none;
+    ASSERT_TRUE(watch->take(tid, &switches, &none));
     account->book(switches, at_ns, *reading);
   }
   PerfPlan plan;
@@ -212,7 +214,8 @@ TEST_F(Switches, AThreadThatSharesACpuWithABusyOneIsPreemptedNotBlocked) {
 
 std::vector<ThreadSwitch> taken(SwitchWatch& watch, std::uint32_t tid) {
   std::vector<ThreadSwitch> switches;
-  EXPECT_TRUE(watch.take(tid, &switches));
+  std::vector<SwitchStack> none;
+  EXPECT_TRUE(watch.take(tid, &switches, &none));
   return switches;
 }
 
@@ -340,7 +343,8 @@ TEST_F(Switches, AThreadThatEndsLeavesItsLastSwitchesAndNoDescriptor) {
   ASSERT_FALSE(switches.empty());
   EXPECT_EQ(switches.front().kind, SwitchKind::kIn);
   std::vector<ThreadSwitch> again;
-  EXPECT_FALSE(watch->take(tid, &again));
+  std::vector<SwitchStack> none;
+  EXPECT_FALSE(watch->take(tid, &again, &none));
   watch.reset();
   EXPECT_EQ(open_perf_events(), 0);
 }

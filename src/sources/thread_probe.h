@@ -18,6 +18,7 @@
 #include "sources/perf_event.h"
 #include "sources/socket_health.h"
 #include "sources/switch_account.h"
+#include "sources/switch_stacks.h"
 
 namespace dial9::internal {
 
@@ -26,6 +27,8 @@ struct SwitchCounts {
   std::uint32_t threads = 0;  // followed now
   std::uint32_t unfollowed = 0;
   std::uint64_t lost = 0;  // so far
+  std::uint64_t stacks = 0;
+  std::uint64_t stacks_lost = 0;
 };
 
 // A thread that was found blocked, and that didn't run while all of this was read.
@@ -73,16 +76,21 @@ class ThreadProbe {
   virtual std::string name(std::uint32_t tid) = 0;
   // It ended: what is kept for it goes.
   virtual void forget(std::uint32_t tid) = 0;
-  // The thread's switches since the last call, appended by time. False: they aren't followed.
-  virtual bool switches(std::uint32_t /*tid*/, std::vector<ThreadSwitch>* /*to*/) { return false; }
+  // The thread's switches since the last call, appended by time, and the stacks of those off the
+  // CPU by number, where they are taken. False: they aren't followed.
+  virtual bool switches(std::uint32_t /*tid*/, std::vector<ThreadSwitch>* /*to*/,
+                        std::vector<SwitchStack>* /*stacks*/) {
+    return false;
+  }
   virtual SwitchCounts switch_counts() const { return {}; }
   // What can't be read of which thread and why, with what is done instead; empty: nothing.
   virtual std::string trouble() const = 0;
 };
 
-// Of this process, as its thread that calls, with switches if there is a plan. Null: the platform
-// isn't supported.
-std::unique_ptr<ThreadProbe> make_thread_probe(const PerfPlan* switches = nullptr);
+// Of this process, as its thread that calls, with switches if there is a plan, and their stacks if
+// there is one for those. Null: the platform isn't supported.
+std::unique_ptr<ThreadProbe> make_thread_probe(const PerfPlan* switches = nullptr,
+                                               const PerfPlan* stacks = nullptr);
 
 // The descriptors that all probes of the process keep: at most kMostKeptFiles, and a 32nd of what
 // RLIMIT_NOFILE allows (by `soft_limit`).

@@ -102,9 +102,9 @@ std::optional<SchedReading> parse_account(const Text& text) {
 
 class LinuxProbe final : public ThreadProbe {
  public:
-  explicit LinuxProbe(const PerfPlan* switches) {
+  LinuxProbe(const PerfPlan* switches, const PerfPlan* stacks) {
     watch_kept();
-    if (switches != nullptr) switches_ = std::make_unique<SwitchWatch>(*switches);
+    if (switches != nullptr) switches_ = std::make_unique<SwitchWatch>(*switches, stacks);
     rlimit limit{};
     room_ = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? kept_file_room(limit.rlim_cur) : 0;
     frames_.resize(kMostFrames);
@@ -128,9 +128,8 @@ class LinuxProbe final : public ThreadProbe {
                                             const BlockedThread& thread) override;
   std::string name(std::uint32_t tid) override;
   void forget(std::uint32_t tid) override;
-  bool switches(std::uint32_t tid, std::vector<ThreadSwitch>* to) override {
-    return switches_ != nullptr && switches_->take(tid, to);
-  }
+  bool switches(std::uint32_t tid, std::vector<ThreadSwitch>* to,
+                std::vector<SwitchStack>* stacks) override;
   SwitchCounts switch_counts() const override;
   std::string trouble() const override;
 
@@ -141,6 +140,8 @@ class LinuxProbe final : public ThreadProbe {
   void read_context(std::uint32_t tid, ForeignContext* context);
   // With at most `most` bytes of the stack. False: too few for the walk, and more may do.
   bool walk(const SyscallText& call, std::size_t most, BlockedThread* thread);
+  // The instruction before `pc` is a system call's.
+  bool is_behind_call(std::uint64_t pc);
   static bool copy_words(void* self, std::span<const ThreadWordPart> parts);
 
   std::unique_ptr<SwitchWatch> switches_;
@@ -198,7 +199,30 @@ bool LinuxProbe::list(std::vector<std::uint32_t>* tids) {
 SwitchCounts LinuxProbe::switch_counts() const {
   if (switches_ == nullptr) return {};
   const PerfCounts& counts = switches_->counts();
-  return {counts.sampled, counts.refused, switches_->lost()};
+  SwitchCounts all{counts.sampled, counts.refused, switches_->lost()};
+  if (const SwitchStacks* const stacks = switches_->stacks()) {
+    all.stacks = stacks->taken();
+    all.stacks_lost = stacks->lost();
+  }
+  return all;
+}
+
+// A stack whose leaf made a system call under a lock's function waits for the lock.
+bool LinuxProbe::switches(std::uint32_t tid, std::vector<ThreadSwitch>* to,
+                          std::vector<SwitchStack>* stacks) {
+  if (switches_ == nullptr || !switches_->take(tid, to, stacks)) return false;
+  for (SwitchStack& stack : *stacks) {
+    const std::string_view cause = lock_cause(stack.frames);
+    if (!cause.empty() && is_behind_call(stack.frames.front())) stack.cause = cause;
+  }
+  return true;
+}
+
+// Of x86-64, as the stacks of switches are.
+bool LinuxProbe::is_behind_call(std::uint64_t pc) {
+  constexpr std::array<std::uint8_t, 2> kSyscall = {0x0f, 0x05};
+  std::array<std::uint8_t, 2> code{};
+  return memory_.copy(pc - code.size(), code.data(), code.size()) == 2 && code == kSyscall;
 }
 
 std::optional<SchedReading> LinuxProbe::account(std::uint32_t tid) {
@@ -352,13 +376,18 @@ std::string LinuxProbe::trouble() const {
     text += (text.empty() ? "" : "; ") + switches_->refusal() +
             "; threads whose switches aren't followed are only looked at";
   }
+  const SwitchStacks* const stacks = switches_ != nullptr ? switches_->stacks() : nullptr;
+  if (stacks != nullptr && !stacks->refusal().empty()) {
+    text += (text.empty() ? "" : "; ") + stacks->refusal() +
+            "; switches of these threads are followed without stacks";
+  }
   return text;
 }
 
 }  // namespace
 
-std::unique_ptr<ThreadProbe> make_thread_probe(const PerfPlan* switches) {
-  return std::make_unique<LinuxProbe>(switches);
+std::unique_ptr<ThreadProbe> make_thread_probe(const PerfPlan* switches, const PerfPlan* stacks) {
+  return std::make_unique<LinuxProbe>(switches, stacks);
 }
 
 std::uint32_t kept_file_room(std::uint64_t soft_limit) noexcept {

@@ -96,13 +96,16 @@ void WallSampler::list(std::uint64_t now_ns) {
 void WallSampler::remove(std::uint32_t tid, Thread& thread) {
   if (thread.switches != nullptr) {
     switched_.clear();
-    probe_.switches(tid, &switched_);
+    switch_stacks_.clear();
+    probe_.switches(tid, &switched_, &switch_stacks_);
+    take_stacks(thread);
     thread.switches->book_rest(switched_);
     thread.switches->take_all(true, &stretches_);
     write_stretches(tid, thread);
   }
   if (thread.waiting != nullptr) end_wait(tid, thread, thread.ledger.take_piece());
   write_times(tid, thread);
+  forget_stacks(thread, ~std::uint32_t{0});
   probe_.forget(tid);
 }
 
@@ -237,6 +240,48 @@ void WallSampler::set_least_listed(std::uint64_t now_ns) {
   offered_since_ns_ = now_ns;
 }
 
+void WallSampler::take_stacks(Thread& thread) {
+  constexpr std::size_t kMostLeft = 1'024;  // of switches whose stretches were never told
+  for (const SwitchStack& taken : switch_stacks_) {
+    StackShelf::Stack* const stack = taken.frames.empty() ? nullptr : shelf_.put(taken.frames);
+    if (stack == nullptr) {
+      ++totals_.lost;
+      continue;
+    }
+    thread.left.push_back({taken.number, stack, taken.unwound_by, taken.cause, taken.is_truncated});
+  }
+  if (thread.left.size() > kMostLeft) {
+    totals_.lost += thread.left.size() - kMostLeft;
+    forget_stacks(thread, thread.left[thread.left.size() - kMostLeft - 1].number);
+  }
+}
+
+void WallSampler::forget_stacks(Thread& thread, std::uint32_t up_to) {
+  const auto kept = std::ranges::find_if(
+      thread.left, [up_to](const LeftStack& left) { return left.number > up_to; });
+  std::for_each(thread.left.begin(), kept,
+                [this](const LeftStack& left) { shelf_.give_back(left.stack); });
+  thread.left.erase(thread.left.begin(), kept);
+}
+
+// That of the switch is of the same place as a look's, found with all registers, but no deeper than
+// its copy.
+void WallSampler::put_stack(const Thread& thread, std::uint32_t number, const Waiting* waiting,
+                            OffCpuRecord& record) const {
+  const auto left = std::ranges::find(thread.left, number, &LeftStack::number);
+  if (number == 0 || left == thread.left.end()) return;
+  const bool is_better =
+      waiting == nullptr || waiting->stack == nullptr ||
+      (!left->is_truncated && (waiting->thread.is_truncated || waiting->thread.has_guessed_fp));
+  if (is_better) {
+    record.frames = left->stack->frames;
+    record.unwound_by = left->unwound_by;
+    record.is_truncated = left->is_truncated;
+    record.has_guessed_fp = false;
+  }
+  if (waiting == nullptr && !record.is_preempted) record.cause = left->cause;
+}
+
 // The wait that was seen is the first stretch that ended after the look at it, unless switches were
 // lost in between.
 void WallSampler::write_stretch(std::uint32_t tid, Thread& thread, const OffStretch& stretch) {
@@ -245,6 +290,9 @@ void WallSampler::write_stretch(std::uint32_t tid, Thread& thread, const OffStre
                        waiting->is_followed && stretch.losses == waiting->losses &&
                        (stretch.goes_on || stretch.to_ns > waiting->thread.at_ns);
   const bool has_begin = stretch.from_ns != 0;
+  // Stretches come in their order: earlier stacks are nobody's any more, nor is this one where it
+  // isn't told.
+  if (stretch.stack != 0) forget_stacks(thread, stretch.stack - 1);
   if (!has_begin && !is_seen) return;
   OffStretch told = stretch;
   if (!has_begin) told.from_ns = std::min(thread.ledger.wait_since_ns(), told.to_ns);
@@ -257,6 +305,7 @@ void WallSampler::write_stretch(std::uint32_t tid, Thread& thread, const OffStre
   record.is_preempted = told.is_preempted;
   record.is_exact = has_begin;
   if (told.runnable_ns) record.runnable_ns = std::min(*told.runnable_ns, told.length_ns());
+  put_stack(thread, told.stack, is_seen ? waiting : nullptr, record);
   thread.switches->add_seen(told);
   encoder_.add(record);
 }
@@ -269,13 +318,16 @@ void WallSampler::write_stretches(std::uint32_t tid, Thread& thread) {
 void WallSampler::book_switches(std::uint32_t tid, std::uint64_t at_ns, const SchedReading& reading,
                                 Thread& thread) {
   switched_.clear();
-  if (!probe_.switches(tid, &switched_)) {
+  switch_stacks_.clear();
+  if (!probe_.switches(tid, &switched_, &switch_stacks_)) {
     if (thread.switches == nullptr) return;
     thread.switches->take_all(true, &stretches_);  // no more: what is known of it is told
     write_stretches(tid, thread);
     thread.switches.reset();
+    forget_stacks(thread, ~std::uint32_t{0});
     return;
   }
+  take_stacks(thread);
   if (thread.switches == nullptr) thread.switches = std::make_unique<SwitchAccount>();
   thread.switches->book(switched_, at_ns, reading);
   thread.switches->take_ended(&stretches_);
@@ -405,6 +457,8 @@ void WallSampler::write_profile(std::uint64_t now_ns, bool is_last) {
   const SwitchCounts switches = probe_.switch_counts();
   totals_.switch_threads = switches.threads;
   totals_.switches_lost = switches.lost;
+  totals_.switch_stacks = switches.stacks;
+  totals_.switch_stacks_lost = switches.stacks_lost;
   if (!is_last && elapsed_ns < (is_idle() ? kLeastPieceNs : kSecond)) return;
   OffCpuProfileRecord record = totals_;
   record.at_ns = now_ns;
@@ -415,6 +469,8 @@ void WallSampler::write_profile(std::uint64_t now_ns, bool is_last) {
   record.unreadable -= written_.unreadable;
   record.lost -= written_.lost;
   record.switches_lost -= written_.switches_lost;
+  record.switch_stacks -= written_.switch_stacks;
+  record.switch_stacks_lost -= written_.switch_stacks_lost;
   record.sockets_unread -= written_.sockets_unread;
   record.unlisted -= written_.unlisted;
   written_ = totals_;

@@ -74,6 +74,14 @@ class WallSampler {
     bool is_written = false;          // to its end, from its switches
     std::uint64_t socket_due_ns = 0;  // its connection is read then, if it has one
   };
+  // The stack of a switch off the CPU whose stretch isn't told to its end yet.
+  struct LeftStack {
+    std::uint32_t number = 0;
+    StackShelf::Stack* stack = nullptr;
+    std::string_view unwound_by;
+    std::string_view cause;
+    bool is_truncated = false;
+  };
   struct Thread {
     explicit Thread(std::uint64_t at_ns, const SchedReading& reading) : ledger(at_ns, reading) {}
     ThreadLedger ledger;
@@ -81,6 +89,7 @@ class WallSampler {
     std::uint64_t round = 0;
     std::unique_ptr<Waiting> waiting;
     std::unique_ptr<SwitchAccount> switches;  // null: not followed
+    std::vector<LeftStack> left;              // by number
   };
 
   void list(std::uint64_t now_ns);
@@ -93,6 +102,10 @@ class WallSampler {
   static bool is_exact(const Thread& thread);
   void book_switches(std::uint32_t tid, std::uint64_t at_ns, const SchedReading& reading,
                      Thread& thread);
+  void take_stacks(Thread& thread);
+  void forget_stacks(Thread& thread, std::uint32_t up_to);
+  void put_stack(const Thread& thread, std::uint32_t number, const Waiting* waiting,
+                 OffCpuRecord& record) const;
   void write_stretches(std::uint32_t tid, Thread& thread);
   void write_stretch(std::uint32_t tid, Thread& thread, const OffStretch& stretch);
   void read_socket(std::uint32_t tid, std::uint64_t at_ns, const SchedReading& reading,
@@ -123,6 +136,7 @@ class WallSampler {
   StackShelf shelf_;
   BlockedThread blocked_;  // of the last look; reused
   std::vector<ThreadSwitch> switched_;
+  std::vector<SwitchStack> switch_stacks_;
   std::vector<OffStretch> stretches_;
   std::uint64_t least_listed_ns_ = 0;  // shorter ones are only counted
   std::uint64_t offered_ = 0;          // longer ones, in the second that began at:

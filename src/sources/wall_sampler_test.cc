@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "recorder/test_support.h"
@@ -23,6 +24,7 @@ struct FakeThread {
   bool is_followed = false;
   bool has_socket = false;
   std::vector<ThreadSwitch> switches{};
+  std::vector<SwitchStack> stacks{};
 };
 
 class FakeProbe final : public ThreadProbe {
@@ -74,12 +76,15 @@ class FakeProbe final : public ThreadProbe {
     health.since_received_ns = 70 * kMs;
     return health;
   }
-  bool switches(std::uint32_t tid, std::vector<ThreadSwitch>* to) override {
+  bool switches(std::uint32_t tid, std::vector<ThreadSwitch>* to,
+                std::vector<SwitchStack>* stacks) override {
     const auto found = threads.find(tid);
     if (found == threads.end() || !found->second.is_followed) return false;
     std::vector<ThreadSwitch>& fresh = found->second.switches;
     to->insert(to->end(), fresh.begin(), fresh.end());
     fresh.clear();
+    std::ranges::move(found->second.stacks, std::back_inserter(*stacks));
+    found->second.stacks.clear();
     return true;
   }
   std::string trouble() const override { return {}; }
@@ -347,6 +352,88 @@ TEST_F(WallSamplerTest, AStretchBehindALossIsNotTheWaitThatWasSeenBeforeIt) {
   EXPECT_TRUE(has_looks) << "the wait that was seen is told by looks";
 }
 
+// Runs for 1 ms and is off the CPU for 1 ms so often. `first_stack` 0: without stacks.
+void churn(FakeThread& thread, std::uint64_t from_ns, int times, std::uint32_t first_stack) {
+  for (int i = 0; i < times; ++i) {
+    const std::uint64_t at_ns = from_ns + static_cast<std::uint64_t>(i) * 2 * kMs;
+    const std::uint32_t number = first_stack == 0 ? 0 : first_stack + static_cast<std::uint32_t>(i);
+    thread.switches.push_back({.at_ns = at_ns, .kind = SwitchKind::kIn});
+    thread.switches.push_back(
+        {.at_ns = at_ns + kMs, .kind = SwitchKind::kBlocked, .stack = number});
+    if (number != 0) {
+      thread.stacks.push_back({.at_ns = at_ns + kMs,
+                               .number = number,
+                               .frames = {0x1000 + number, 0x2000},
+                               .unwound_by = "tables",
+                               .cause = "lock"});
+    }
+    ++thread.account.slices;
+  }
+}
+
+TEST_F(WallSamplerTest, EachStretchThatNoLookSawHasTheStackThatItWasLeftWith) {
+  FakeThread& thread = probe.threads[7] = {.is_followed = true};
+  thread.state = Look::kRunning;
+  run(100 * kMs);
+  churn(thread, probe.now, 5, 1);  // the last one goes on until what follows
+  run(100 * kMs);
+  churn(thread, probe.now, 3, 0);
+  run(100 * kMs);
+  sampler.finish();
+  const Trace trace = written();
+  const auto& raw = trace.raw();
+  std::vector<std::uint64_t> leaves;
+  std::size_t locks = 0;
+  for (const format::OwnedEvent& event : raw.events) {
+    const format::Schema& schema = raw.schemas[event.schema];
+    if (schema.name != "OffCpuEvent") continue;
+    std::uint64_t leaf = 0;
+    for (std::size_t i = 0; i < schema.fields.size(); ++i) {
+      if (schema.fields[i].name == "callchain" && !event.values[i].frames.empty()) {
+        leaf = event.values[i].frames.front();
+      }
+      if (schema.fields[i].name == "cause") locks += event.values[i].text == "lock" ? 1 : 0;
+    }
+    leaves.push_back(leaf);
+  }
+  for (std::uint64_t number = 1; number <= 5; ++number) {
+    EXPECT_GE(std::ranges::count(leaves, 0x1000 + number), 1) << number;
+  }
+  EXPECT_GE(std::ranges::count(leaves, 0U), 3) << "a switch without a stack has none";
+  EXPECT_GE(locks, 5U) << "what the stack tells of the reason";
+}
+
+SwitchStack stack_of(std::uint32_t number, std::uint64_t frame) {
+  SwitchStack stack;
+  stack.number = number;
+  stack.frames.assign(100, frame);
+  return stack;
+}
+
+TEST_F(WallSamplerTest, StacksOfSwitchesThatAreNeverToldAreGivenBack) {
+  FakeThread& thread = probe.threads[7] = {.is_followed = true};
+  thread.state = Look::kRunning;
+  run(100 * kMs);
+  for (std::uint32_t i = 0; i < 20; ++i) {  // stacks without their switches
+    for (std::uint32_t n = 0; n < 100; ++n) {
+      const std::uint32_t number = 100 * i + n + 1;
+      thread.stacks.push_back(stack_of(number, number));
+    }
+    thread.account.slices += 1;
+    run(50 * kMs);
+  }
+  EXPECT_GT(sampler.totals().lost, 0U) << "more than it keeps, and counted";
+  thread.is_followed = false;  // no more: what is kept goes
+  thread.account.slices += 1;
+  run(50 * kMs);
+  const std::uint64_t lost = sampler.totals().lost;
+  thread.is_followed = true;
+  thread.stacks.push_back(stack_of(1, 7));
+  thread.account.slices += 1;
+  run(50 * kMs);
+  EXPECT_EQ(sampler.totals().lost, lost) << "there is room again";
+}
+
 TEST_F(WallSamplerTest, AConnectionIsReadWhenItsWaitIsSlowAndEachTimeThatHasDoubled) {
   probe.threads[7].has_socket = true;
   probe.threads[8] = {};
@@ -402,28 +489,6 @@ TEST_F(WallSamplerTest, OfVeryManyWaitsTheLongestAreToldAndTheOthersCounted) {
   const std::uint64_t unlisted = sum(trace.numbers("OffCpuProfileEvent", "unlisted"));
   EXPECT_NEAR(static_cast<double>(unlisted + lengths.size()),
               static_cast<double>(kRounds * (kWaits + 1)), 20);
-}
-
-TEST(StackShelf, KeepsAStackOnceAndRefusesBeyondItsBound) {
-  StackShelf shelf;
-  StackShelf::Stack* one = shelf.put({1, 2, 3});
-  EXPECT_EQ(shelf.put({1, 2, 3}), one);
-  const std::size_t bytes = shelf.bytes();
-  shelf.give_back(one);
-  EXPECT_EQ(shelf.bytes(), bytes);
-  shelf.give_back(one);
-  EXPECT_EQ(shelf.bytes(), 0U);
-  std::vector<StackShelf::Stack*> all;
-  std::vector<std::uint64_t> frames(200);
-  for (std::uint64_t i = 0;; ++i) {
-    frames[0] = i;
-    StackShelf::Stack* stack = shelf.put(frames);
-    if (stack == nullptr) break;
-    all.push_back(stack);
-  }
-  EXPECT_LE(shelf.bytes(), StackShelf::kMostBytes);
-  for (StackShelf::Stack* stack : all) shelf.give_back(stack);
-  EXPECT_EQ(shelf.bytes(), 0U);
 }
 
 }  // namespace

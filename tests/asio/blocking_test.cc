@@ -1,6 +1,7 @@
 // Calls that block inside a handler, contended locks, and that the interposed functions behave as
 // libc's own.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <future>
@@ -17,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "dial9/event.h"
+#include "dial9/lock_stacks.h"
 #include "net.h"
 #include "recording.h"
 
@@ -147,6 +149,45 @@ TEST_F(AsioBlocking, AContendedMutexInAHandlerNamesItsOwner) {
   EXPECT_EQ(waits[0].number("owner_tid"), owner);
   EXPECT_EQ(waits[0].number("task_id"), trace.polls().at(0).task);
   EXPECT_NE(waits[0].number("tid"), owner);
+}
+
+[[gnu::noinline]] void lock_and_unlock(std::mutex& mutex) {
+  mutex.lock();
+  mutex.unlock();
+  asm volatile("");  // no tail call
+}
+
+TEST_F(AsioBlocking, AContendedMutexHasTheStackOfWhoCalledForTheLock) {
+  ASSERT_TRUE(add_lock_stacks());
+  std::mutex mutex;
+  Trace trace;
+  {
+    Recording recording;
+    net::io_context io;
+    mutex.lock();
+    net::post(io, [&] { lock_and_unlock(mutex); });
+    std::thread worker([&] { io.run(); });
+    wait_for_contention(mutex);
+    mutex.unlock();
+    worker.join();
+    trace = recording.finish();
+  }
+  EXPECT_TRUE(remove_lock_stacks());
+  EXPECT_FALSE(remove_lock_stacks());
+  std::vector<Event> waits = trace.named("LockWaitEvent");
+  std::erase_if(waits, [&](const Event& wait) {
+    return wait.number("lock") != reinterpret_cast<std::uintptr_t>(mutex.native_handle());
+  });
+  ASSERT_EQ(waits.size(), 1u);
+  const std::vector<std::uint64_t> frames = waits[0].fields.at("callchain").frames;
+  ASSERT_GE(frames.size(), 2u);
+  const auto begin = reinterpret_cast<std::uintptr_t>(&lock_and_unlock);
+  const auto is_there = [&](std::uint64_t pc) { return pc > begin && pc < begin + 400; };
+  // Unoptimised code has the calls inside std::mutex::lock() before it.
+  EXPECT_TRUE(std::any_of(
+      frames.begin(),
+      frames.begin() + std::min<std::ptrdiff_t>(4, static_cast<std::ptrdiff_t>(frames.size())),
+      is_there));
 }
 
 TEST_F(AsioBlocking, AFreeMutexIsNotTimed) {
