@@ -169,7 +169,8 @@ void find_cpu_files(const std::string& root, CgroupFiles* files) {
   if (!cpu) return;
   files->cpu_version = cpu->version;
   files->cpu_stat = cpu->group.directory + "/cpu.stat";
-  for (const std::string& directory : cpu->group.upwards()) {
+  files->cpu_groups = cpu->group.upwards();
+  for (const std::string& directory : files->cpu_groups) {
     if (!cpu_limit(directory, cpu->version)) continue;
     files->cpu_stat = directory + "/cpu.stat";
     break;
@@ -206,6 +207,7 @@ CgroupFiles find_cgroup_files(const std::string& root) {
     const bool is_v2 = memory->version == 2;
     const std::string& directory = memory->group.directory;
     files.memory_version = memory->version;
+    files.memory_groups = memory->group.upwards();
     files.memory_usage = directory + (is_v2 ? "/memory.current" : "/memory.usage_in_bytes");
     files.memory_events = if_readable(directory + (is_v2 ? "/memory.events" : "/memory.failcnt"));
   }
@@ -213,20 +215,16 @@ CgroupFiles find_cgroup_files(const std::string& root) {
   return files;
 }
 
-CgroupLimits read_cgroup_limits(const std::string& root) {
+CgroupLimits read_cgroup_limits(const CgroupFiles& files) {
   CgroupLimits limits;
-  if (const auto cpu = find_cpu(root)) {
-    for (const std::string& directory : cpu->group.upwards()) {
-      const auto limit = cpu_limit(directory, cpu->version);
-      if (limit && (!limits.cpus || *limit < *limits.cpus)) limits.cpus = limit;
-    }
+  for (const std::string& directory : files.cpu_groups) {
+    const auto limit = cpu_limit(directory, files.cpu_version);
+    if (limit && (!limits.cpus || *limit < *limits.cpus)) limits.cpus = limit;
   }
-  if (const auto memory = find_memory(root)) {
-    for (const std::string& directory : memory->group.upwards()) {
-      const auto limit = memory_limit(directory, memory->version);
-      if (limit && (!limits.memory_bytes || *limit < *limits.memory_bytes)) {
-        limits.memory_bytes = limit;
-      }
+  for (const std::string& directory : files.memory_groups) {
+    const auto limit = memory_limit(directory, files.memory_version);
+    if (limit && (!limits.memory_bytes || *limit < *limits.memory_bytes)) {
+      limits.memory_bytes = limit;
     }
   }
   return limits;

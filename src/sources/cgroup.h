@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sources/kernel_numbers.h"
 
@@ -23,6 +24,9 @@ struct CgroupFiles {
   std::string memory_pressure;
   std::string io_pressure;
   bool is_pressure_own = false;  // the cgroup's; else the machine's
+  // Directories of our group and of those above it that are visible.
+  std::vector<std::string> cpu_groups;
+  std::vector<std::string> memory_groups;
 };
 
 // `root` stands before /proc and before mount points; empty for the machine itself.
@@ -32,6 +36,7 @@ struct CgroupLimits {
   std::optional<double> cpus;  // CPU time a second
   MaybeNumber memory_bytes;
 };
-CgroupLimits read_cgroup_limits(const std::string& root);
+// As they are now.
+CgroupLimits read_cgroup_limits(const CgroupFiles& files);
 
 }  // namespace dial9::internal

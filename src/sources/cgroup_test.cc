@@ -22,8 +22,8 @@ TEST(Cgroup, Version2IsReadInItsOwnGroup) {
   EXPECT_EQ(files.memory_events, group + "/memory.events");
   EXPECT_EQ(files.io_pressure, group + "/io.pressure");
   EXPECT_TRUE(files.is_pressure_own);
-  EXPECT_FALSE(read_cgroup_limits(tree.root()).cpus);
-  EXPECT_FALSE(read_cgroup_limits(tree.root()).memory_bytes);
+  EXPECT_FALSE(read_cgroup_limits(find_cgroup_files(tree.root())).cpus);
+  EXPECT_FALSE(read_cgroup_limits(find_cgroup_files(tree.root())).memory_bytes);
 }
 
 TEST(Cgroup, TheTightestLimitOfTheGroupsAboveCountsAndThrottlingIsReadThere) {
@@ -34,7 +34,7 @@ TEST(Cgroup, TheTightestLimitOfTheGroupsAboveCountsAndThrottlingIsReadThere) {
   tree.write("/sys/fs/cgroup/app/cpu.stat", "nr_throttled 8\n");
   tree.write("/sys/fs/cgroup/app/web/memory.max", "5000\n");
   tree.write("/sys/fs/cgroup/app/memory.max", "4000\n");
-  const CgroupLimits limits = read_cgroup_limits(tree.root());
+  const CgroupLimits limits = read_cgroup_limits(find_cgroup_files(tree.root()));
   EXPECT_EQ(limits.cpus, 1.5);
   EXPECT_EQ(limits.memory_bytes, 4000U);
   EXPECT_EQ(find_cgroup_files(tree.root()).cpu_stat, tree.root() + "/sys/fs/cgroup/app/cpu.stat");
@@ -53,13 +53,13 @@ TEST(Cgroup, HybridTakesEachControllerWhereItIs) {
             tree.root() + "/sys/fs/cgroup/memory/app/web/memory.usage_in_bytes");
   EXPECT_EQ(files.cpu_pressure, tree.root() + "/proc/pressure/cpu") << "none of the group";
   EXPECT_FALSE(files.is_pressure_own);
-  const CgroupLimits none = read_cgroup_limits(tree.root());
+  const CgroupLimits none = read_cgroup_limits(find_cgroup_files(tree.root()));
   EXPECT_FALSE(none.cpus) << "-1 is no limit";
   EXPECT_FALSE(none.memory_bytes) << "the largest number is no limit";
   tree.write("/sys/fs/cgroup/cpu,cpuacct/app/web/cpu.cfs_quota_us", "50000\n");
   tree.write("/sys/fs/cgroup/memory/app/memory.limit_in_bytes", "777\n");
-  EXPECT_EQ(read_cgroup_limits(tree.root()).cpus, 0.5);
-  EXPECT_EQ(read_cgroup_limits(tree.root()).memory_bytes, 777U);
+  EXPECT_EQ(read_cgroup_limits(find_cgroup_files(tree.root())).cpus, 0.5);
+  EXPECT_EQ(read_cgroup_limits(find_cgroup_files(tree.root())).memory_bytes, 777U);
 }
 
 TEST(Cgroup, InAContainerOurGroupIsTheMountsOwnRoot) {
@@ -71,7 +71,7 @@ TEST(Cgroup, InAContainerOurGroupIsTheMountsOwnRoot) {
   tree.write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "100\n");
   EXPECT_EQ(find_cgroup_files(tree.root()).memory_usage,
             tree.root() + "/sys/fs/cgroup/memory/memory.usage_in_bytes");
-  EXPECT_EQ(read_cgroup_limits(tree.root()).memory_bytes, 100U);
+  EXPECT_EQ(read_cgroup_limits(find_cgroup_files(tree.root())).memory_bytes, 100U);
 }
 
 TEST(Cgroup, WithANamespaceOurGroupIsTheRoot) {
@@ -83,7 +83,7 @@ TEST(Cgroup, WithANamespaceOurGroupIsTheRoot) {
   tree.write("/sys/fs/cgroup/cpu.max", "200000 100000\n");
   EXPECT_EQ(find_cgroup_files(tree.root()).memory_usage,
             tree.root() + "/sys/fs/cgroup/memory.current");
-  EXPECT_EQ(read_cgroup_limits(tree.root()).cpus, 2.0);
+  EXPECT_EQ(read_cgroup_limits(find_cgroup_files(tree.root())).cpus, 2.0);
 }
 
 TEST(Cgroup, AMachineWithoutAnyHasNothing) {

@@ -133,7 +133,7 @@ void Resources::record_process(std::uint64_t now_ns) {
 void Resources::record_cgroup(std::uint64_t now_ns) {
   if (cgroup_.cpu_version == 0 && cgroup_.memory_version == 0) return;
   if (now_ns >= next_limits_ns_) {
-    limits_ = read_cgroup_limits(seams_.root);
+    limits_ = read_cgroup_limits(cgroup_);
     next_limits_ns_ = now_ns + kLimitsNs;
   }
   constexpr std::uint64_t kNsAUs = 1'000;
@@ -142,7 +142,10 @@ void Resources::record_cgroup(std::uint64_t now_ns) {
   set(&event.throttlings, find_number(stat, "nr_throttled"));
   set(&event.throttled_ns, find_number(stat, "throttled_time"));
   set(&event.throttled_ns, find_number(stat, "throttled_usec"), kNsAUs);
-  const std::string_view usage = cpu_usage_.read_if_due(now_ns, seams_.cost_clock_ns);
+  // Version 2 has both in one file, unless the limit is a group's above.
+  const std::string_view usage = cgroup_.cpu_usage == cgroup_.cpu_stat
+                                     ? stat
+                                     : cpu_usage_.read_if_due(now_ns, seams_.cost_clock_ns);
   if (cgroup_.cpu_version == 1) {
     set(&event.cpu_usage_ns, parse_number(usage));
   } else {
