@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,14 +108,26 @@ void sleep_ns(long ns) {
   ::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
 }
 
+// Until the calling thread has left the CPU so often by itself, as the kernel counts it: a sleep
+// that is over at once, since the machine stood, is no switch.
+void sleep_until_switched(long times) {
+  const auto switched = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+  };
+  const long begin = switched();
+  while (switched() - begin < times) sleep_ns(20'000);
+}
+
 TEST_F(SwitchStacksTest, AWaitTooShortForALookHasTheStackOfItsOwnPlace) {
-  constexpr int kWaits = 5;
+  constexpr long kWaits = 5;
   Pipe begin;
   Pipe middle;
   Pipe end;
   const Worker worker([&] {
     wait_for_byte(begin.out.get());
-    for (int i = 0; i < kWaits; ++i) sleep_ns(50'000);
+    sleep_until_switched(kWaits);
     wait_for_byte(middle.out.get());
     wait_for_byte(end.out.get());
   });
@@ -142,19 +155,20 @@ TEST_F(SwitchStacksTest, AWaitTooShortForALookHasTheStackOfItsOwnPlace) {
     const bool waits = frame_of(stack->frames, wait_for_byte) != npos;
     (waits ? in_wait : in_sleep) += 1;
   }
-  EXPECT_GE(in_sleep, 1) << "a sleep that is over at once, since the machine stood, is no switch";
+  EXPECT_GE(in_sleep, kWaits);
   EXPECT_GE(in_wait, 1);
   EXPECT_EQ(watch->stacks()->lost(), 0U);
   EXPECT_EQ(watch->stacks()->taken(), stacks.size());
 }
 
 TEST_F(SwitchStacksTest, WhatARingHasNoRoomForIsCountedAndTheSwitchesStayExact) {
+  constexpr long kRoom = kSwitchStackRingBytes / kPerfRecordBytes;
   Pipe begin;
   Pipe end;
   const Worker worker([&] {
     ::prctl(PR_SET_TIMERSLACK, 1);
     wait_for_byte(begin.out.get());
-    for (std::size_t i = 0; i < 4 * kSwitchStackRingBytes / kPerfRecordBytes; ++i) sleep_ns(20'000);
+    sleep_until_switched(4 * kRoom);
     wait_for_byte(end.out.get());
   });
   look(worker.tid(), "read");
@@ -168,8 +182,8 @@ TEST_F(SwitchStacksTest, WhatARingHasNoRoomForIsCountedAndTheSwitchesStayExact) 
   end.release();
   const auto outs = std::ranges::count_if(
       switches, [](const ThreadSwitch& one) { return one.kind == SwitchKind::kBlocked; });
-  EXPECT_GE(outs, static_cast<std::ptrdiff_t>(3 * kSwitchStackRingBytes / kPerfRecordBytes));
-  EXPECT_LE(stacks.size(), kSwitchStackRingBytes / kPerfRecordBytes);
+  EXPECT_GE(outs, 4 * kRoom);
+  EXPECT_LE(stacks.size(), static_cast<std::size_t>(kRoom));
   EXPECT_GT(stacks.size(), 5U);
   EXPECT_GT(watch->stacks()->lost(), 0U);
   EXPECT_EQ(watch->lost(), 0U) << "switches have a ring of their own";
