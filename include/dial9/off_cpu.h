@@ -22,12 +22,12 @@ struct OffCpuOptions {
   // saw, and preemption is told from blocking. Where that is refused the looks go on alone, and
   // status and metadata say why. Takes a descriptor and 36 KiB of locked memory a thread, at most
   // 256 and a quarter of the descriptors that are free; threads beyond are only looked at. Costs
-  // the host about 1 us a switch.
+  // the host about 2 us a switch (bench/off_cpu_samples).
   bool has_switches = false;
   // With switches, each with the stack that the thread left the CPU with: all waits have one, the
   // shortest too. Needs perf_event_paranoid up to 1, or CAP_PERFMON; refused, the switches go on
   // alone, and status and metadata say why. x86-64. Takes another descriptor and 132 KiB of locked
-  // memory a thread, in bounds like the above. Costs the host about 3 us a switch
+  // memory a thread, in bounds like the above. Costs the host about 5 us a switch
   // (bench/off_cpu_samples); at most 15 stacks a thread between two looks: those beyond are
   // counted.
   bool has_switch_stacks = false;
