@@ -123,7 +123,7 @@ struct RecorderStatus {
   double bytes_per_second = 0;
   // What the recorder costs, in percent of one CPU, over the last second or so: its own thread
   // (measured), and what the host's threads pay (events: estimated by the cost of one, measured at
-  // the start; samples: measured).
+  // the start; samples: measured, without what the kernel does for them: that isn't known).
   double collector_cpu_percent = 0;
   double host_cpu_percent = 0;
   std::uint64_t events_shed = 0;         // left out to keep within the budget

@@ -27,6 +27,7 @@ std::uint64_t sum_of_field(const Trace& trace, const EventTable& table, std::str
 
 RecorderBill recorder_bill(const Trace& trace) {
   RecorderBill bill;
+  bill.lacks_kernel_time = trace.samples.size() != 0;
   for (const EventTable& table : trace.custom) {
     if (trace.names.text(table.name) != "RecorderBillEvent") {
       continue;

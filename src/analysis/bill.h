@@ -15,6 +15,9 @@ struct RecorderBill {
   std::uint64_t elapsed_ns = 0;  // that they cover
   std::uint64_t collector_cpu_ns = 0;
   std::uint64_t host_cpu_ns = 0;  // an estimate
+  // What the kernel took on the host's threads for the trace's CPU samples is in no bill, and
+  // isn't known.
+  bool lacks_kernel_time = false;
   std::uint64_t bytes = 0;
   std::uint64_t events = 0;
   std::uint64_t shed = 0;  // events left out to keep within a budget

@@ -165,6 +165,33 @@ TEST_F(Cli, CatWritesEveryEventAsAJsonLine) {
   EXPECT_EQ(events[1]["fields"]["spawn_loc"], "app.cc:3");
 }
 
+TEST_F(Cli, InfoSaysThatTheBillLacksWhatTheKernelTookForCpuSamples) {
+  using format::FieldType;
+  for (const bool has_samples : {false, true}) {
+    format::Encoder out;
+    out.schema(1, "RecorderBillEvent", true,
+               {{"elapsed_ns", FieldType::kVarint},
+                {"collector_cpu_ns", FieldType::kVarint},
+                {"host_cpu_ns", FieldType::kVarint},
+                {"bytes", FieldType::kVarint}});
+    out.begin(1, 1'000'000'000);
+    for (const std::uint64_t value : {1'000'000'000U, 5'000'000U, 2'000'000U, 4'096U}) {
+      out.varint(value);
+    }
+    out.schema(2, "CpuSampleEvent", true, {{"tid", FieldType::kU32}});
+    if (has_samples) {
+      out.begin(2, 1'000'000'000);
+      out.u32(7);
+    }
+    const std::string file = write("t.bin", out.take());
+    const std::string text = dial9("info " + file).out;
+    EXPECT_NE(text.find("0.20 % of a CPU in the service (estimated)"), std::string::npos) << text;
+    EXPECT_EQ(text.find("for CPU samples isn't known") != std::string::npos, has_samples) << text;
+    const json cost = json::parse(dial9("info --json " + file).out)["cost"];
+    EXPECT_EQ(cost["sample_kernel_percent"], has_samples ? json() : json(0));
+  }
+}
+
 TEST_F(Cli, CatShowsUnknownTypesNestedValuesAndInvalidUtf8) {
   using format::FieldType;
   format::Encoder encoder;

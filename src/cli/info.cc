@@ -63,6 +63,11 @@ double mb_per_second(const Census::Bill& bill) {
   return static_cast<double>(bill.bytes) * 1e3 / static_cast<double>(bill.elapsed_ns);
 }
 
+bool has_cpu_samples(const Census& census) {
+  const auto found = census.by_type().find("CpuSampleEvent");
+  return found != census.by_type().end() && found->second != 0;
+}
+
 // What was left out to keep within the recorder's budget, and what recording cost.
 std::string cost_text(const Census& census) {
   std::string out;
@@ -77,6 +82,9 @@ std::string cost_text(const Census& census) {
            " % of a CPU in the service (estimated), " +
            decimal(percent_of(bill.collector_cpu_ns, bill), 2) + " % in the collector, " +
            decimal(mb_per_second(bill), 3) + " MB/s\n";
+    if (has_cpu_samples(census)) {
+      out += "          what the kernel took in the service for CPU samples isn't known\n";
+    }
   }
   return out;
 }
@@ -98,6 +106,7 @@ void append_cost(std::string& out, const Census& census) {
     return;
   }
   out += "{\"host_cpu_percent\": " + decimal(percent_of(bill.host_cpu_ns, bill), 4) +
+         ", \"sample_kernel_percent\": " + (has_cpu_samples(census) ? "null" : "0") +
          ", \"collector_cpu_percent\": " + decimal(percent_of(bill.collector_cpu_ns, bill), 4) +
          ", \"mb_per_second\": " + decimal(mb_per_second(bill), 6) + "}";
 }

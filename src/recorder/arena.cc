@@ -146,6 +146,7 @@ Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
   auto* bytes = static_cast<std::uint8_t*>(base);
   arena->controls_ = reinterpret_cast<ChunkControl*>(bytes + layout.control_offset);
   arena->stripes_ = reinterpret_cast<LossStripe*>(bytes + layout.loss_offset);
+  arena->seen_ = std::make_unique<std::uint64_t[]>(count);
   header.free_head = kNoChunk;
   arena->first_header_ = header;
   for (std::uint32_t i = count; i-- > 0;) arena->push(i);
@@ -250,6 +251,7 @@ void Arena::free(std::uint32_t chunk) {
   __atomic_store_n(&control.collector.staged_position, std::uint64_t{0}, __ATOMIC_RELEASE);
   __atomic_store_n(&control.producer.committed, std::uint64_t{0}, __ATOMIC_RELEASE);
   __atomic_store_n(&control.collector.drained, std::uint64_t{0}, __ATOMIC_RELEASE);
+  note_seen(chunk, 0);
   push(chunk);
 }
 

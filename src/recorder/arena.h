@@ -3,7 +3,7 @@
 // property: its size is fixed at creation and fully reserved on disk, so neither thread storms nor
 // a full disk can make a store into it fail. Spec: docs/spec/recorder.md, "Arena".
 //
-//   0            ArenaHeader   one page: identity, layout, clock, free list
+//   0            ArenaHeader   one page: identity, layout, clock, free list, raised rates
 //   journal_offset JournalPage what of all this is in segments, and the metadata (journal.h)
 //   loss_offset  LossStripe[]  what was dropped, by cause, striped by thread
 //   held_offset  u32[]         chunks held, by thread id modulo kHeldSlots
@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "dial9/internal/thread_buffer.h"
 #include "recorder/journal.h"
+#include "recorder/shed_class.h"
 
 namespace dial9::internal {
 
@@ -66,7 +67,8 @@ struct ArenaHeader {
   // tag << 32 | index of the first free chunk (kNoChunk: none). The tag makes a pop safe against a
   // chunk that was taken and given back in between.
   alignas(64) std::uint64_t free_head;
-  std::uint32_t free_count;  // a hint: may lag the list by the takes in flight
+  std::uint32_t free_count;       // a hint: may lag the list by the takes in flight
+  alignas(64) ShedRaises raises;  // that are in no segment yet
 };
 static_assert(sizeof(ArenaHeader) <= 4096);
 
@@ -109,6 +111,14 @@ class Arena {
   // Back to the free list; everything in it is drained. Collector only.
   void free(std::uint32_t chunk);
 
+  // count << 32 | bytes of the chunk that a pass of the collector has seen.
+  std::uint64_t seen(std::uint32_t chunk) const {
+    return __atomic_load_n(&seen_[chunk], __ATOMIC_RELAXED);
+  }
+  void note_seen(std::uint32_t chunk, std::uint64_t committed) {
+    __atomic_store_n(&seen_[chunk], committed, __ATOMIC_RELAXED);
+  }
+
   // Adds to the counters of the thread's stripe.
   void count_loss(LossCause cause, std::uint64_t count, std::uint32_t tid, std::uint64_t first_ns,
                   std::uint64_t last_ns);
@@ -149,6 +159,7 @@ class Arena {
   std::size_t bytes_;
   std::uint32_t serial_;
   std::uint32_t left_ = 0;
+  std::unique_ptr<std::uint64_t[]> seen_;  // of each chunk
   ArenaHeader first_header_{};
 };
 

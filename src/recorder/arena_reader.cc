@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "format/decoder.h"
+#include "recorder/governor.h"
 #include "recorder/recording_state.h"
 #include "recorder/stream_scanner.h"
 
@@ -186,6 +187,37 @@ Result<void> ArenaReader::check_header() {
   control_offset_ = header.control_offset;
   chunk_offset_ = header.chunk_offset;
   return {};
+}
+
+namespace {
+
+bool can_follow(const ShedRaise& raise, std::uint64_t since_ns, const ShedCounts& counts) {
+  if (raise.at_ns < since_ns) return false;
+  for (std::size_t c = 0; c < kShedClasses; ++c) {
+    // Written so that what is no number fails, too.
+    if (!(raise.keep_one_in[c] >= 1 && raise.keep_one_in[c] <= kKeepLimits.back())) return false;
+    if (raise.counts.kept[c] < counts.kept[c] || raise.counts.shed[c] < counts.shed[c]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+ShedRaises ArenaReader::raises() const {
+  ShedRaises raises;
+  if (!load(offsetof(ArenaHeader, raises), &raises)) return {};
+  const std::uint32_t told = std::min(raises.count, kMostRaises);
+  std::uint64_t since_ns = raises.since_ns;
+  const ShedCounts* counts = &raises.since_counts;
+  for (raises.count = 0; raises.count < told; ++raises.count) {
+    const ShedRaise& raise = raises.list[raises.count];
+    if (!can_follow(raise, since_ns, *counts)) break;
+    since_ns = raise.at_ns;
+    counts = &raise.counts;
+  }
+  return raises;
 }
 
 std::uint32_t ArenaReader::free_chunks() const {

@@ -112,6 +112,8 @@ class ArenaReader {
   ClockLine clock() const;
   // All causes that occurred.
   std::vector<ArenaLoss> losses() const;
+  // Those that make sense, up to the first that doesn't.
+  ShedRaises raises() const;
   // The newest segment that the journal knows; none before the first.
   std::optional<ArenaSegment> active_segment() const;
   std::optional<ArenaSegment> segment(std::uint64_t index) const;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "recorder/burst_gate.h"
 #include "recorder/kept_files.h"
 #include "recorder/own_cost.h"
 #include "recorder/process_registry.h"
@@ -48,7 +49,9 @@ Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, C
   next_anchor_ns_ = now + kAnchorNs;
   metadata_version_ = metadata_version_now_();
   window_start_ns_ = now;
+  close_gate();  // a parent's, or another recorder's, until this one's books are there
   writer_.set_opening([this] { return opening(); });
+  drainer_.set_before_append([this] { tell_raises(); });
 }
 
 std::vector<std::uint8_t> Collector::opening() {
@@ -96,24 +99,55 @@ CostReading Collector::cost_reading(std::uint64_t now_ns) const {
   reading.bytes = writer_.totals().bytes + waiting_bytes_;
   reading.collector_cpu_ns = thread_cpu_now_ns();
   reading.sample_bytes = stream_bytes_;
-  for (const StreamSource* source : stream_sources())
-    reading.sample_cpu_ns += source->host_cost_ns();
+  reading.thinned_bytes = thinned_bytes_;
+  for (StreamSource* source : stream_sources()) {
+    const std::uint64_t cost_ns = source->host_cost_ns();
+    reading.sample_cpu_ns += cost_ns;
+    if (source->is_thinned_) reading.thinned_cpu_ns += cost_ns;
+  }
   return reading;
 }
 
-// Each pass looks whether there is a burst.
 void Collector::keep_costs(std::uint64_t now_ns) {
   if (!clock_.has_sources) return;
   if (costs_ == nullptr) {
-    costs_ = std::make_unique<CostKeeper>(budget_, calibrate_producer_costs(), internal::now_ns);
+    costs_ = std::make_unique<CostKeeper>(budget_, calibrate_producer_costs(), internal::now_ns,
+                                          arena_.header().raises);
   }
-  const bool is_due = now_ns >= costs_->next_ns();
+  decide_costs(now_ns);
+  thin_sources();
+  if (budget_.is_set()) pass_gate();
+}
+
+// Sources come at any time; one that can't be thinned says so each time.
+void Collector::thin_sources() {
+  const bool is_changed = samples_one_in_ != costs_->samples_one_in();
+  samples_one_in_ = costs_->samples_one_in();
+  for (StreamSource* source : stream_sources()) {
+    if (!is_changed && source->has_budget_) continue;
+    source->has_budget_ = true;
+    source->set_budget(budget_.max_cpu_ns);
+    source->is_thinned_ = source->thin(samples_one_in_);
+  }
+}
+
+// Each pass looks whether there is a burst.
+void Collector::decide_costs(std::uint64_t now_ns) {
+  costs_->take_raises();
+  const bool is_due = now_ns >= costs_->next_ns() || costs_->has_raises();
   if (!is_due && !budget_.is_set()) return;
   const CostReading reading = cost_reading(now_ns);
   if (!is_due && !costs_->is_burst(reading)) return;
   costs_->step(reading);
   writer_.append_own(costs_->take_report(), now_ns);
   writer_.flush(now_ns);
+  costs_->forget_raises();
+}
+
+// Before the events that were kept under them.
+void Collector::tell_raises() {
+  if (costs_ == nullptr || !costs_->take_raises()) return;
+  writer_.append_own(costs_->take_report(), clock_.now_ns());
 }
 
 void Collector::sample(std::uint64_t now_ns) {
@@ -143,6 +177,7 @@ void Collector::take_streams(std::uint64_t now_ns) {
     for (const SourceStream& stream : source->take()) {
       writer_.append({}, stream.bytes, stream.info, now_ns);
       stream_bytes_ += stream.bytes.size();
+      if (source->is_thinned_) thinned_bytes_ += stream.bytes.size();
       seen_events_ += stream.info.events;
       source->events_.fetch_add(stream.info.events, std::memory_order_relaxed);
     }

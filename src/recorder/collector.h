@@ -70,6 +70,9 @@ class Collector {
   DrainResult drain_and_report(std::uint64_t now_ns, bool takes_all);
   CostReading cost_reading(std::uint64_t now_ns) const;
   void keep_costs(std::uint64_t now_ns);
+  void decide_costs(std::uint64_t now_ns);
+  void thin_sources();
+  void tell_raises();
   void update_counts(std::uint64_t now_ns, const DrainResult& drained);
   std::uint64_t sleep_after(std::uint64_t now_ns, const DrainResult& drained);
 
@@ -98,8 +101,10 @@ class Collector {
   std::uint64_t window_bytes_ = 0;
   std::uint64_t seen_events_ = 0;
   std::uint64_t seen_host_events_ = 0;
-  std::uint64_t waiting_bytes_ = 0;  // in thread buffers, after the last drain
-  std::uint64_t stream_bytes_ = 0;   // of sources' streams, given to the writer
+  std::uint64_t waiting_bytes_ = 0;   // in thread buffers, after the last drain
+  std::uint64_t stream_bytes_ = 0;    // of sources' streams, given to the writer
+  std::uint64_t thinned_bytes_ = 0;   // of them, of sources that can be thinned
+  std::uint32_t samples_one_in_ = 0;  // as sources were told; 0: they weren't
 
   mutable std::mutex counts_mutex_;
   CollectorCounts counts_;  // guarded by counts_mutex_

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "format/encoder.h"
+#include "recorder/burst_gate.h"
 #include "recorder/shedding.h"
 
 namespace dial9::internal {
@@ -23,8 +24,11 @@ double percent(std::uint64_t cpu_ns, std::uint64_t elapsed_ns) {
 }  // namespace
 
 CostKeeper::CostKeeper(const GovernorBudget& budget, const ProducerCosts& costs,
-                       std::function<std::uint64_t()> stamp_ns)
-    : governor_(budget, costs),
+                       std::function<std::uint64_t()> stamp_ns, ShedRaises& raises)
+    : budget_(budget),
+      producer_costs_(costs),
+      raises_(raises),
+      governor_(budget, costs),
       stamp_ns_(std::move(stamp_ns)),
       first_counts_(shed_counts()),
       counts_(first_counts_),
@@ -32,20 +36,43 @@ CostKeeper::CostKeeper(const GovernorBudget& budget, const ProducerCosts& costs,
   publish_shedding(kKeepAll, false);  // what a recorder before, or the parent of this fork, left
 }
 
-void CostKeeper::note_rates(std::uint64_t at_ns, const KeepOneIn& keep, bool was_shedding) {
-  const ShedCounts passed = counts_.since(told_counts_);
-  for (std::size_t c = 0; c < kShedClasses; ++c) {
-    const bool was_thin = bill_.keep_one_in[c] > 1;
-    if (keep[c] <= 1 && !was_thin && passed.shed[c] == 0) continue;
-    const Rate rate{at_ns,         was_shedding ? told_ns_ : at_ns, c, keep[c], passed.kept[c],
-                    passed.shed[c]};
+void CostKeeper::note_rates(std::uint64_t at_ns, const KeepOneIn& keep, const ShedCounts& counts) {
+  for (const ShedRate& rate : rates_of({at_ns, is_told_shedding_ ? told_ns_ : at_ns, keep,
+                                        bill_.keep_one_in, counts.since(told_counts_)})) {
     fresh_.push_back(rate);
     recent_.push_back(rate);
   }
   forget_old(at_ns);
-  told_counts_ = counts_;
+  told_counts_ = counts;
   told_ns_ = at_ns;
+  is_told_shedding_ = governor_.is_shedding();
   bill_.keep_one_in = keep;
+}
+
+bool CostKeeper::take_raises() {
+  // Acquire pairs with the release in raise(): what is counted is whole, and stays until
+  // forget_raises().
+  const std::uint32_t count =
+      std::min(__atomic_load_n(&raises_.count, __ATOMIC_ACQUIRE), kMostRaises);
+  // Fewer: the arena has left its file, and begun anew.
+  if (count < taken_raises_) taken_raises_ = 0;
+  if (count == taken_raises_) return false;
+  for (; taken_raises_ < count; ++taken_raises_) {
+    const ShedRaise& raise = raises_.list[taken_raises_];
+    governor_.adopt(raise.keep_one_in);
+    note_rates(raise.at_ns, raise.keep_one_in, raise.counts);
+  }
+  has_raises_ = true;
+  return true;
+}
+
+void CostKeeper::forget_raises() {
+  if (taken_raises_ == 0) return;
+  const RatesHold hold;
+  if (!hold || raises_.count != taken_raises_) return;  // at a later pass
+  __atomic_store_n(&raises_.count, 0U, __ATOMIC_RELEASE);
+  taken_raises_ = 0;
+  note_base();
 }
 
 void CostKeeper::forget_old(std::uint64_t now_ns) {
@@ -94,9 +121,15 @@ GovernorSample CostKeeper::sample_since_last(const CostReading& reading,
   sample.events = reading.events - last_.events;
   sample.bytes = reading.bytes - std::min(reading.bytes, last_.bytes);
   sample.collector_cpu_ns = reading.collector_cpu_ns - last_.collector_cpu_ns;
-  sample.sample_cpu_ns =
-      reading.sample_cpu_ns - std::min(reading.sample_cpu_ns, last_.sample_cpu_ns);
+  const auto grown = [](std::uint64_t now_is, std::uint64_t was) {
+    return now_is - std::min(now_is, was);
+  };
+  sample.sample_cpu_ns = grown(reading.sample_cpu_ns, last_.sample_cpu_ns);
   sample.sample_bytes = std::min(sample.bytes, reading.sample_bytes - last_.sample_bytes);
+  sample.thinned_cpu_ns =
+      std::min(sample.sample_cpu_ns, grown(reading.thinned_cpu_ns, last_.thinned_cpu_ns));
+  sample.thinned_bytes =
+      std::min(sample.sample_bytes, grown(reading.thinned_bytes, last_.thinned_bytes));
   sample.counts = now.since(counts_);
   return sample;
 }
@@ -105,7 +138,18 @@ bool CostKeeper::is_burst(const CostReading& reading) const {
   return governor_.is_burst(sample_since_last(reading, counts_));
 }
 
-void CostKeeper::step(const CostReading& reading) {
+// What the next raises follow. Where there are some still, those go before.
+void CostKeeper::note_base() {
+  if (taken_raises_ != 0) return;
+  raises_.since_ns = is_told_shedding_ ? told_ns_ : 0;
+  raises_.since_counts = told_counts_;
+}
+
+bool CostKeeper::step(const CostReading& reading) {
+  const RatesHold hold;
+  if (!hold) return false;
+  take_raises();
+  has_raises_ = false;
   next_ns_ = reading.now_ns + kGovernorPeriodNs;
   const ShedCounts now = shed_counts();
   const GovernorSample sample = sample_since_last(reading, now);
@@ -115,39 +159,33 @@ void CostKeeper::step(const CostReading& reading) {
   const bool was_shedding = governor_.is_shedding();
   governor_.step(sample);
   if (was_shedding || governor_.is_shedding()) {
-    note_rates(stamp_ns_(), governor_.keep_one_in(), was_shedding);
+    note_rates(stamp_ns_(), governor_.keep_one_in(), counts_);
     publish_shedding(governor_.keep_one_in(), governor_.is_shedding());
+    note_base();
   }
+  open_gate(budget_, producer_costs_, governor_.keep_one_in());
   note_bill(reading);
+  return true;
 }
 
 void CostKeeper::finish(const CostReading& reading) {
   // The governor's sample goes on: a rotation ends here too, between two of its steps.
   const auto at_last_step = counts_;
+  // Where a thread is raising the rates at this moment, the next step tells.
+  const RatesHold hold;
+  if (hold) take_raises();
   counts_ = shed_counts();
-  if (governor_.is_shedding()) note_rates(stamp_ns_(), governor_.keep_one_in(), true);
+  if (hold && governor_.is_shedding()) {
+    note_rates(stamp_ns_(), governor_.keep_one_in(), counts_);
+  }
   note_bill(reading);
   counts_ = at_last_step;
 }
 
-std::vector<std::uint8_t> CostKeeper::stream_of(const std::deque<Rate>& rates) {
-  using format::FieldType;
+std::vector<std::uint8_t> CostKeeper::stream_of(const std::deque<ShedRate>& rates) {
   if (rates.empty()) return {};
   format::Encoder out;
-  out.schema(kShed, "RecorderShedEvent", true,
-             {{"class", FieldType::kPooledString},
-              {"keep_one_in", FieldType::kF64},
-              {"since_ns", FieldType::kVarint},
-              {"kept", FieldType::kVarint},
-              {"shed", FieldType::kVarint}});
-  for (const Rate& rate : rates) {
-    out.begin(kShed, rate.at_ns);
-    out.pooled_string(shed_class_name(rate.shed_class));
-    out.f64(rate.keep_one_in);
-    out.varint(rate.since_ns);
-    out.varint(rate.kept);
-    out.varint(rate.shed);
-  }
+  put_rates(out, kShed, std::vector<ShedRate>(rates.begin(), rates.end()));
   return out.take();
 }
 

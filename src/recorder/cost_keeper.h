@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "recorder/governor.h"
+#include "recorder/shed_rate.h"
 
 namespace dial9::internal {
 
@@ -23,6 +24,9 @@ struct CostReading {
   std::uint64_t collector_cpu_ns = 0;
   std::uint64_t sample_cpu_ns = 0;  // of the host's threads, for samples (StreamSource)
   std::uint64_t sample_bytes = 0;   // of `bytes`
+  // Of these, of sources that can be thinned.
+  std::uint64_t thinned_cpu_ns = 0;
+  std::uint64_t thinned_bytes = 0;
 };
 
 // What the recorder costs; of the last second or so, where it is a rate.
@@ -39,18 +43,27 @@ struct CostBill {
 // The collector's thread only.
 class CostKeeper {
  public:
-  // `stamp_ns` is the clock of the events.
+  // `stamp_ns` is the clock of the events; `raises` is where threads put the rates that they raise
+  // (burst_gate.h).
   CostKeeper(const GovernorBudget& budget, const ProducerCosts& costs,
-             std::function<std::uint64_t()> stamp_ns);
+             std::function<std::uint64_t()> stamp_ns, ShedRaises& raises);
   CostKeeper(const CostKeeper&) = delete;
   CostKeeper& operator=(const CostKeeper&) = delete;
 
   // When the next step is due; the collector sleeps no longer while something is shed.
   std::uint64_t next_ns() const { return next_ns_; }
   bool is_shedding() const { return governor_.is_shedding(); }
+  std::uint32_t samples_one_in() const { return governor_.samples_one_in(); }
   // Too much was spent since the last step to wait for the next.
   bool is_burst(const CostReading& reading) const;
-  void step(const CostReading& reading);
+  // Rates that threads have raised go into the books; true if there are any, which are due in the
+  // trace before the next event is. A step is due, too.
+  bool take_raises();
+  bool has_raises() const { return has_raises_; }
+  // False: a thread is changing the rates at this moment, and a step is due at the next pass.
+  bool step(const CostReading& reading);
+  // What was taken of raises is in a segment.
+  void forget_raises();
   // The end of the recording: counts what was decided since the last step.
   void finish(const CostReading& reading);
 
@@ -61,30 +74,29 @@ class CostKeeper {
   CostBill bill() const;
 
  private:
-  struct Rate {
-    std::uint64_t at_ns;
-    std::uint64_t since_ns;
-    std::size_t shed_class;
-    double keep_one_in;
-    std::uint64_t kept;
-    std::uint64_t shed;
-  };
-  void note_rates(std::uint64_t at_ns, const KeepOneIn& keep, bool was_shedding);
+  void note_rates(std::uint64_t at_ns, const KeepOneIn& keep, const ShedCounts& counts);
+  void note_base();
   void forget_old(std::uint64_t now_ns);
   GovernorSample sample_since_last(const CostReading& reading, const ShedCounts& now) const;
   void note_bill(const CostReading& reading);
-  static std::vector<std::uint8_t> stream_of(const std::deque<Rate>& rates);
+  static std::vector<std::uint8_t> stream_of(const std::deque<ShedRate>& rates);
 
+  const GovernorBudget budget_;
+  const ProducerCosts producer_costs_;
+  ShedRaises& raises_;
+  std::uint32_t taken_raises_ = 0;
+  bool has_raises_ = false;
   Governor governor_;
   const std::function<std::uint64_t()> stamp_ns_;
   const ShedCounts first_counts_;
   ShedCounts counts_;       // at the last step
   ShedCounts told_counts_;  // in the last rates
   std::uint64_t told_ns_ = 0;
+  bool is_told_shedding_ = false;  // the last rates said that something is shed
   CostReading last_;
   std::uint64_t next_ns_ = 0;
-  std::deque<Rate> recent_;
-  std::deque<Rate> fresh_;
+  std::deque<ShedRate> recent_;
+  std::deque<ShedRate> fresh_;
   // The bill of the second that runs.
   CostReading second_;
   std::uint64_t second_producer_ns_ = 0;

@@ -15,7 +15,7 @@ constexpr GovernorBudget kBudget{0, 1e6};
 // A keeper on a clock of its own; every event takes 100 bytes.
 class Books {
  public:
-  Books() : keeper_(kBudget, {}, [this] { return reading_.now_ns; }) {
+  Books() : keeper_(kBudget, {}, [this] { return reading_.now_ns; }, raises_) {
     reading_.now_ns = kTestSecond;
     keeper_.step(reading_);
   }
@@ -40,6 +40,7 @@ class Books {
   // Shedding marks an open epoch; this one's collector has no books of its own.
   SteppedRecorder recorder_{RecorderOptions::memory(kTestBudget), false};
   CostReading reading_;
+  ShedRaises raises_;
   CostKeeper keeper_;
 };
 

@@ -68,6 +68,7 @@ void Drainer::drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_
     __atomic_store_n(&control.collector.drained, committed, __ATOMIC_RELEASE);
     return;
   }
+  if (before_append_) before_append_();
   const std::uint64_t settled_at = writer_.append(prefix, bytes, info, now_ns);
   // Or the place of what was copied: the mark comes before the zeros (Arena::leave_file).
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -123,6 +124,7 @@ DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::u
       if (!is_thread_alive(control.producer.owner_tid)) Arena::close(control);  // freed next pass
     }
     if (!is_drained) result.waiting_bytes += bytes_of(committed) - bytes_of(drained);
+    arena_.note_seen(i, committed);
     const std::uint32_t news = count_of(committed) - chunk.seen;
     chunk.seen = count_of(committed);
     result.events += news;

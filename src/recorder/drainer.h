@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -37,6 +38,10 @@ class Drainer {
   Drainer(const Drainer&) = delete;
   Drainer& operator=(const Drainer&) = delete;
 
+  // Called before bytes of a chunk go to the writer, and after their length was read: whatever
+  // those events depend on can be told first.
+  void set_before_append(std::function<void()> before) { before_append_ = std::move(before); }
+
   // One pass over all chunks. Partly filled ones are drained if they are due, or all of them.
   // Also finds the chunks of threads that died without giving them back.
   DrainResult drain(std::uint64_t now_ns, bool takes_all_partials, std::uint32_t own_tid);
@@ -57,6 +62,7 @@ class Drainer {
 
   Arena& arena_;
   SegmentWriter& writer_;
+  std::function<void()> before_append_;
   std::vector<Chunk> chunks_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> in_use_;  // opened_ns and index, of a pass
   std::vector<std::uint32_t> staged_;  // chunks whose bytes the writer has, not yet settled

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "dial9/event.h"
+#include "recorder/governor.h"
 #include "recorder/shedding.h"
+#include "recorder/stream_source.h"
 #include "recorder/test_support.h"
 
 namespace dial9::internal {
@@ -221,6 +223,57 @@ TEST(GovernedRecording, bills_what_it_costs) {
   EXPECT_EQ(trace.numbers("RecorderBillEvent", "events")[0],
             orders_a_second + orders_a_second / kOrdersARefund);
   EXPECT_EQ(trace.numbers("RecorderBillEvent", "shed")[0], 0U);
+}
+
+// Takes a tenth of a second of the host's CPU time each time it is looked at, however far it is
+// thinned; from then on nothing, since it stays for the process's life.
+class DearSource : public StreamSource {
+ public:
+  std::uint64_t attend(std::uint64_t) override {
+    cost_ns_ += is_dear_ ? kTestSecond / 10 : 0;
+    return ~std::uint64_t{0};
+  }
+  void rest() override {}
+  std::vector<SourceStream> take() override { return {}; }
+  std::uint64_t host_cost_ns() const override { return cost_ns_; }
+  bool thin(std::uint32_t one_in) override {
+    one_in_ = one_in;
+    return true;
+  }
+  void set_budget(double max_cpu_ns) override { max_cpu_ns_ = max_cpu_ns; }
+  std::uint64_t metadata_version() const override { return 0; }
+  Metadata metadata() const override { return {}; }
+
+  bool is_dear_ = true;
+  std::uint64_t cost_ns_ = 0;
+  std::uint32_t one_in_ = 0;
+  double max_cpu_ns_ = -1;
+};
+
+TEST(GovernedRecording,
+     thins_samples_that_take_more_than_the_budget_and_says_where_that_is_too_little) {
+  static DearSource source;
+  ASSERT_TRUE(add_stream_source(&source));
+  {
+    RecorderOptions options = RecorderOptions::memory(kTestBudget);
+    options.max_cpu_percent = 1;
+    SteppedRecorder recorder(options);
+    recorder.step();
+    EXPECT_EQ(source.one_in_, 1U);
+    EXPECT_EQ(source.max_cpu_ns_, 1e7);
+    for (int i = 0; i < 20; ++i) {
+      recorder.advance(kTestSecond / 10);
+      recorder.step();
+    }
+    EXPECT_EQ(source.one_in_, kMostSamplesOneIn);
+    EXPECT_TRUE(recorder->status().is_over_budget);
+    source.is_dear_ = false;
+  }
+  // The next recorder, which has no budget, takes all of them again.
+  SteppedRecorder recorder;
+  recorder.step();
+  EXPECT_EQ(source.one_in_, 1U);
+  EXPECT_EQ(source.max_cpu_ns_, 0);
 }
 
 TEST(GovernedRecording, refuses_a_budget_that_is_none) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace dial9::internal {
 namespace {
@@ -22,6 +23,8 @@ constexpr double kRecovery = 0.7;
 // Shedding ends when all would have fitted into this share for so long.
 constexpr double kCalmShare = 0.9;
 constexpr std::uint64_t kCalmNs = 1'000'000'000;
+// What samples cost differs from period to period: so much of a difference is believed.
+constexpr double kSampleLearning = 0.4;
 
 // Until learned: bytes of a unit, and the events that it costs to record.
 constexpr PerClass<double> kFirstBytes = {28, 14, 46, 26, 90, 12};
@@ -47,6 +50,8 @@ Governor::Used Governor::used_in(const GovernorSample& sample) const {
   used.all[kBytesCost] = static_cast<double>(sample.bytes) / seconds;
   used.fixed[kCpuCost] = static_cast<double>(sample.sample_cpu_ns) / seconds;
   used.fixed[kBytesCost] = static_cast<double>(sample.sample_bytes) / seconds;
+  used.thinned[kCpuCost] = static_cast<double>(sample.thinned_cpu_ns) / seconds;
+  used.thinned[kBytesCost] = static_cast<double>(sample.thinned_bytes) / seconds;
   return used;
 }
 
@@ -154,14 +159,53 @@ void Governor::begin_shedding(const GovernorSample& sample, const Used& used) {
   keep_[0] = std::min(over, kKeepLimits[0]);
 }
 
+// How far samples must be thinned to keep to their share; where everything fits, not at all.
+double Governor::samples_thinning(const Used& used) const {
+  double needed = 1;
+  for (std::size_t i = 0; i < kGovernedCosts; ++i) {
+    const Limit& limit = limits_[i];
+    if (limit.budget <= 0) continue;
+    const double all = used.all[i] - used.thinned[i] + limit.samples;
+    if (!is_shedding_ && all <= limit.budget * kCalmShare) continue;
+    needed = std::max(needed, limit.samples / (limit.budget * kSampleShare));
+  }
+  return needed;
+}
+
+// At once where they take too much; back by half a second where they take less.
+void Governor::thin_samples(const Used& used, std::uint64_t elapsed_ns) {
+  for (std::size_t i = 0; i < kGovernedCosts; ++i) {
+    const double samples = used.thinned[i] * samples_one_in_;
+    limits_[i].samples += kSampleLearning * (samples - limits_[i].samples);
+  }
+  const double needed = samples_thinning(used);
+  while (samples_one_in_ < needed && samples_one_in_ < kMostSamplesOneIn) samples_one_in_ *= 2;
+  samples_calm_ns_ = needed * 2 <= samples_one_in_ ? samples_calm_ns_ + elapsed_ns : 0;
+  if (samples_calm_ns_ >= kCalmNs) {
+    samples_one_in_ /= 2;
+    samples_calm_ns_ = 0;
+  }
+  for (std::size_t i = 0; i < kGovernedCosts; ++i) {
+    Limit& limit = limits_[i];
+    limit.fixed = used.fixed[i] - used.thinned[i] + limit.samples / samples_one_in_;
+  }
+}
+
+void Governor::adopt(const KeepOneIn& keep) {
+  is_adopted_ = is_adopted_ || !is_shedding_;
+  is_shedding_ = true;
+  calm_ns_ = 0;
+  keep_ = keep;
+}
+
 void Governor::step(const GovernorSample& sample) {
   if (sample.elapsed_ns == 0) return;
   const double seconds = static_cast<double>(sample.elapsed_ns) / 1e9;
   const Used used = used_in(sample);
   for (std::size_t i = 0; i < kGovernedCosts; ++i) {
     owe(limits_[i], used.all[i], seconds);
-    limits_[i].fixed = used.fixed[i];
   }
+  thin_samples(used, sample.elapsed_ns);
   if (!is_shedding_) {
     is_over_ = std::any_of(std::begin(limits_), std::end(limits_), [](const Limit& limit) {
       return limit.budget > 0 && limit.fixed > limit.budget;
@@ -169,6 +213,8 @@ void Governor::step(const GovernorSample& sample) {
     begin_shedding(sample, used);
     return;
   }
+  // What came before the classes were thinned wasn't counted by class: the next period tells.
+  if (std::exchange(is_adopted_, false)) return;
   Demand kept{};
   Demand shed{};
   Demand demand{};

@@ -25,6 +25,10 @@ inline constexpr std::uint64_t kLeastDecisionNs = 4'000'000;
 // A class is thinned to one in the first of these before the next one is touched; when all are
 // there, to the second.
 inline constexpr std::array<double, 2> kKeepLimits = {32, 1024};
+// While a budget is short, samples that can be thinned get at most this share of it; of them one in
+// this many is taken at the least.
+inline constexpr double kSampleShare = 0.5;
+inline constexpr std::uint32_t kMostSamplesOneIn = 64;
 
 enum GovernedCost : std::uint8_t { kCpuCost, kBytesCost, kGovernedCosts };
 
@@ -50,7 +54,10 @@ struct GovernorSample {
   // Of these, what samples took: no class can be thinned for it.
   std::uint64_t sample_cpu_ns = 0;  // on the host's threads; beside `events`
   std::uint64_t sample_bytes = 0;   // of `bytes`
-  ShedCounts counts;                // kept is known only if something was shed
+  // Of these, what falls with samples_one_in().
+  std::uint64_t thinned_cpu_ns = 0;
+  std::uint64_t thinned_bytes = 0;
+  ShedCounts counts;  // kept is known only if something was shed
 };
 
 // Not thread-safe: the collector's.
@@ -60,12 +67,16 @@ class Governor {
 
   // Once a period, or later; or as soon as there is a burst.
   void step(const GovernorSample& sample);
+  // Threads have thinned the classes since the last step (burst_gate.h).
+  void adopt(const KeepOneIn& keep);
   // What was spent since the last step is so much more than it may be that the next decision can't
   // wait: twice the budget's rate, and over a quarter of what a whole period allows.
   bool is_burst(const GovernorSample& so_far) const;
 
   const KeepOneIn& keep_one_in() const { return keep_; }
   bool is_shedding() const { return is_shedding_; }
+  // Of samples that can be thinned one in so many is to be taken: a power of two.
+  std::uint32_t samples_one_in() const { return samples_one_in_; }
   // Everything that may be shed is thinned to the last limit, and it isn't enough; or samples alone
   // take more than the budget.
   bool is_over_budget() const { return is_over_; }
@@ -75,16 +86,18 @@ class Governor {
  private:
   using Demand = PerClass<double>;  // units a second
   struct Limit {
-    double budget = 0;  // a second; 0: none
-    double debt_s = 0;  // spent beyond it, in seconds of budget
-    double fixed = 0;   // a second, of the last sample: what isn't thinned
+    double budget = 0;   // a second; 0: none
+    double debt_s = 0;   // spent beyond it, in seconds of budget
+    double fixed = 0;    // a second, as of the last sample: what no class is thinned for
+    double samples = 0;  // a second, if none were left out: of those that can be thinned
     double unit_of_shed = 0;
     PerClass<double> unit{};  // of a kept one, learned
   };
 
   struct Used {
-    double all[kGovernedCosts];    // a second
-    double fixed[kGovernedCosts];  // of it
+    double all[kGovernedCosts];      // a second
+    double fixed[kGovernedCosts];    // of it
+    double thinned[kGovernedCosts];  // of that
   };
   Used used_in(const GovernorSample& sample) const;
   void learn(Limit& limit, double used, const Demand& kept, const Demand& shed) const;
@@ -95,13 +108,18 @@ class Governor {
   double thinning(const Demand& demand, const KeepOneIn& keep, std::size_t c, double most) const;
   KeepOneIn plan(const Demand& demand, bool* fits_budget) const;
   void begin_shedding(const GovernorSample& sample, const Used& used);
+  void thin_samples(const Used& used, std::uint64_t elapsed_ns);
+  double samples_thinning(const Used& used) const;
 
   const ProducerCosts costs_;
   Limit limits_[kGovernedCosts];
   KeepOneIn keep_ = kKeepAll;
   bool is_shedding_ = false;
   bool is_over_ = false;
-  std::uint64_t calm_ns_ = 0;  // for so long everything would have fitted
+  bool is_adopted_ = false;  // since the last step, when all was kept
+  std::uint32_t samples_one_in_ = 1;
+  std::uint64_t samples_calm_ns_ = 0;  // for so long half of the thinning would have done
+  std::uint64_t calm_ns_ = 0;          // for so long everything would have fitted
 };
 
 }  // namespace dial9::internal

@@ -55,6 +55,11 @@ class Simulation {
 
   // Samples of so many bytes a second come on top.
   void take_samples(double bytes) { sample_bytes_ = bytes; }
+  // And such that can be thinned, of so much CPU time a second if they aren't.
+  void take_thinned_samples(double cpu_ns) { thinned_cpu_ = cpu_ns; }
+
+  // What threads did, before the next pass.
+  void adopt(const KeepOneIn& keep) { governor_.adopt(keep); }
 
   double bytes_per_second(std::size_t from, std::size_t count) const {
     return sum(bytes_, from, count);
@@ -102,6 +107,10 @@ class Simulation {
       cpu += (units - kept) * kTrueShedNs;
     }
     cpu += events * (kTrueEventNs + kCollectorNs);
+    const double samples = thinned_cpu_ * kSeconds / governor_.samples_one_in();
+    cpu += samples;
+    so_far_.sample_cpu_ns += static_cast<std::uint64_t>(samples);
+    so_far_.thinned_cpu_ns += static_cast<std::uint64_t>(samples);
     so_far_.elapsed_ns += kPassNs;
     so_far_.bytes += static_cast<std::uint64_t>(bytes);
     so_far_.sample_bytes += static_cast<std::uint64_t>(sample_bytes_ * kSeconds);
@@ -117,6 +126,7 @@ class Simulation {
   Governor governor_;
   GovernorSample so_far_;
   double sample_bytes_ = 0;
+  double thinned_cpu_ = 0;
   std::uint64_t seed_ = 1;
   std::vector<double> bytes_;
   std::vector<double> cpu_;
@@ -209,6 +219,62 @@ TEST(Governor, says_so_where_samples_alone_take_more_than_the_budget) {
   host.take_samples(0.1e6);
   host.run(2, Rates{});
   EXPECT_FALSE(host.governor().is_over_budget());
+}
+
+TEST(Governor, takes_all_samples_while_everything_fits) {
+  const double budget = cpu_of(kService) * 2;
+  Simulation host(cpu_budget(budget));
+  host.take_thinned_samples(budget * 0.35);
+  host.run(20, kService, 0.1);
+  EXPECT_EQ(host.governor().samples_one_in(), 1U);
+  EXPECT_FALSE(host.governor().is_shedding());
+}
+
+TEST(Governor, thins_samples_that_alone_take_more_than_the_budget) {
+  constexpr double kTenthOfAPercent = 1e6;
+  Simulation host(cpu_budget(kTenthOfAPercent));
+  host.take_thinned_samples(kTenthOfAPercent * 7.5);
+  host.run(10, Rates{});
+  EXPECT_EQ(host.governor().samples_one_in(), 16U);
+  for (std::size_t at = 0; at + 10 <= host.periods(); ++at) {
+    EXPECT_LE(host.cpu_per_second(at, 10), kTenthOfAPercent * 1.1) << "from period " << at;
+  }
+  EXPECT_FALSE(host.governor().is_over_budget());
+  host.take_thinned_samples(kTenthOfAPercent / 2);
+  host.run(20, Rates{});
+  EXPECT_EQ(host.governor().samples_one_in(), 1U);
+}
+
+TEST(Governor, leaves_half_of_a_short_budget_to_the_classes) {
+  const double budget = cpu_of(kService) * 5;
+  Simulation host(cpu_budget(budget));
+  host.take_thinned_samples(budget * 0.9);
+  host.run(10, times(kService, 20), 0.1);
+  EXPECT_EQ(host.governor().samples_one_in(), 2U);
+  EXPECT_LE(host.cpu_per_second(0, 10), budget * 1.1);
+  EXPECT_LE(host.cpu_per_second(50, 50), budget * 1.1);
+  EXPECT_GE(host.cpu_per_second(50, 50), budget * 0.9);
+  EXPECT_FALSE(host.governor().is_over_budget());
+}
+
+TEST(Governor, says_so_where_the_thinnest_samples_take_more_than_the_budget) {
+  Simulation host(cpu_budget(1e6));
+  host.take_thinned_samples(100e6);
+  host.run(5, Rates{});
+  EXPECT_EQ(host.governor().samples_one_in(), kMostSamplesOneIn);
+  EXPECT_TRUE(host.governor().is_over_budget());
+}
+
+TEST(Governor, takes_over_rates_that_threads_have_raised) {
+  Simulation host(bytes_budget(bytes_of(kService) * 1.2));
+  host.run(1, kService);
+  host.adopt({32, 32, 4, 1, 1, 1});
+  EXPECT_TRUE(host.governor().is_shedding());
+  host.run(0.1, times(kService, 20));
+  EXPECT_EQ(host.governor().keep_one_in()[0], 32);
+  host.run(10, kService);
+  EXPECT_FALSE(host.governor().is_shedding());
+  EXPECT_EQ(host.governor().keep_one_in(), kKeepAll);
 }
 
 TEST(Governor, bills_the_time_that_samples_take_on_the_hosts_threads) {

@@ -21,6 +21,7 @@
 #include "base/stderr_line.h"
 #include "base/whole_file.h"
 #include "dial9/internal/span_core.h"
+#include "recorder/burst_gate.h"
 #include "recorder/disk_store.h"
 #include "recorder/fork_child.h"
 #include "recorder/guarded_fd.h"
@@ -449,6 +450,7 @@ void RecorderCore::finish() {
   } catch (const std::exception&) {
     // Out of memory: whoever comes next makes room.
   }
+  close_gate();
   publish_shedding(kKeepAll, false);
   const std::lock_guard lock(mutex_);
   is_complete_ = is_complete;

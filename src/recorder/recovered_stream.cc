@@ -7,6 +7,7 @@
 
 #include "format/encoder.h"
 #include "format/value.h"
+#include "recorder/shed_rate.h"
 
 namespace dial9::internal {
 namespace {
@@ -111,6 +112,8 @@ std::vector<std::uint8_t> recovered_head(const RecoveredHead& head) {
   out.begin(kMetadata, known.pair_ns);
   out.string_map(views);
   put_losses(out, head.lost, {}, known.pair_ns);
+  constexpr std::uint16_t kShed = 4;
+  put_rates(out, kShed, rates_of(head.raises));
   return out.take();
 }
 

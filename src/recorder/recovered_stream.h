@@ -33,6 +33,7 @@ struct RecoveredHead {
   RunFacts of_segments;                // what a prologue is missing for
   std::vector<std::uint8_t> prologue;  // the run's own, from the journal; may be empty
   std::vector<ArenaLoss> lost;         // `count` less `told` of each is told
+  ShedRaises raises;                   // rates that threads raised last
   std::uint64_t damaged_events = 0;
   std::vector<UnknownLoss> unknown;
 };

@@ -449,6 +449,7 @@ RunRecovery::Impl::Phase RunRecovery::Impl::plan() {
     head_.identity = arena_->identity();
     head_.prologue = arena_->prologue();
     head_.lost = arena_->losses();
+    head_.raises = arena_->raises();
   }
   return begin_segment();
 }

@@ -60,4 +60,19 @@ struct ShedCounts {
 using KeepOneIn = PerClass<double>;
 inline constexpr KeepOneIn kKeepAll = {1, 1, 1, 1, 1, 1};
 
+// Rates that a thread raised while the collector slept (burst_gate.h), and what had been decided
+// until then. They lie in the arena, so that a kill leaves them to a recovery.
+struct ShedRaise {
+  std::uint64_t at_ns = 0;
+  KeepOneIn keep_one_in{};
+  ShedCounts counts;  // since the process began
+};
+inline constexpr std::uint32_t kMostRaises = 20;
+struct ShedRaises {
+  std::uint32_t count = 0;     // of `list`; a release store tells the next one
+  std::uint64_t since_ns = 0;  // when the collector told rates last; 0: it sheds nothing
+  ShedCounts since_counts;     // what had been decided by then
+  std::array<ShedRaise, kMostRaises> list{};
+};
+
 }  // namespace dial9::internal

@@ -22,9 +22,12 @@ struct alignas(64) Slot {
 constexpr std::size_t kSlots = 256;
 constinit Slot g_slots[kSlots]{};
 constinit Slot g_scratch_slot{};
+// A bit for each slot that was ever taken: a sum is over those alone, since a host's thread may
+// have to wait for it (burst_gate.h).
+constinit std::uint64_t g_used_slots[kSlots / 64]{};
 
-// One writer, the collector. A thread may mix two windows for one decision, which is then as good
-// as one of either.
+// One writer at a time (RatesHold). A thread may mix two windows for one decision, which is then as
+// good as one of either.
 struct Policy {
   std::uint32_t window;
   std::uint32_t session;                  // counts how often shedding has begun
@@ -66,6 +69,15 @@ std::uint32_t next_random(ThreadShedding& t) noexcept {
   return static_cast<std::uint32_t>(mix(t.random) >> 32);
 }
 
+void note_used(const Slot& slot) noexcept {
+  const auto index = static_cast<std::size_t>(&slot - g_slots);
+  const std::uint64_t bit = std::uint64_t{1} << (index % 64);
+  std::uint64_t& word = g_used_slots[index / 64];
+  if ((__atomic_load_n(&word, __ATOMIC_RELAXED) & bit) == 0) {
+    __atomic_fetch_or(&word, bit, __ATOMIC_RELAXED);
+  }
+}
+
 Slot* take_slot(const ThreadShedding& t) noexcept {
   const std::size_t start = reinterpret_cast<std::uintptr_t>(&t) / 64 % (kSlots - 1);
   for (std::size_t i = 0; i < kSlots - 1; ++i) {
@@ -75,6 +87,7 @@ Slot* take_slot(const ThreadShedding& t) noexcept {
     if (__atomic_load_n(&slot.is_taken, __ATOMIC_RELAXED) == 0 &&
         __atomic_compare_exchange_n(&slot.is_taken, &none, 1, false, __ATOMIC_ACQUIRE,
                                     __ATOMIC_RELAXED)) {
+      note_used(slot);
       return &slot;
     }
   }
@@ -236,7 +249,10 @@ void publish_shedding(const KeepOneIn& keep_one_in, bool is_shedding) noexcept {
 
 ShedCounts shed_counts() noexcept {
   ShedCounts sum;
-  for (const Slot& slot : g_slots) {
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    const std::uint64_t used = __atomic_load_n(&g_used_slots[i / 64], __ATOMIC_RELAXED);
+    if (i != 0 && (used >> (i % 64) & 1) == 0) continue;
+    const Slot& slot = g_slots[i];
     for (std::size_t c = 0; c < kShedClasses; ++c) {
       sum.kept[c] += __atomic_load_n(&slot.kept[c], __ATOMIC_RELAXED);
       sum.shed[c] += __atomic_load_n(&slot.shed[c], __ATOMIC_RELAXED);
@@ -252,6 +268,8 @@ std::size_t shed_slots_taken() noexcept {
 }
 
 void exempt_this_thread() noexcept { t_shedding.is_exempt = true; }
+
+bool is_exempt_thread() noexcept { return t_shedding.is_exempt; }
 
 ShedScratch::ShedScratch() noexcept : slot_(t_shedding.slot), is_exempt_(t_shedding.is_exempt) {
   t_shedding.slot = &g_scratch_slot;

@@ -3,7 +3,7 @@
 // task, within one window, all wakes and polls are kept or none; and every unit that was asked
 // about is counted, kept or shed, to the unit.
 //
-//   collector ── publish_shedding ──► keep one in N by class, window ──► threads
+//   collector, a raise ── publish_shedding ──► keep one in N by class, window ──► threads
 //   collector ◄── shed_counts ─────── slots, one a thread, plain stores
 //
 // A window is a decision's life: which tasks are kept is drawn anew in each, so that few tasks that
@@ -53,7 +53,8 @@ ShedRole shed_role_of(std::string_view event_name) noexcept;
 
 // --- The collector's
 
-// A new window with these rates. Turns the cold path on or off.
+// A new window with these rates. Turns the cold path on or off. Async-signal-safe; one at a time
+// (RatesHold, burst_gate.h).
 void publish_shedding(const KeepOneIn& keep_one_in, bool is_shedding) noexcept;
 // All that was decided since the process began.
 ShedCounts shed_counts() noexcept;
@@ -61,6 +62,7 @@ ShedCounts shed_counts() noexcept;
 std::size_t shed_slots_taken() noexcept;
 // Whatever the calling thread records is kept: the recorder's own thread.
 void exempt_this_thread() noexcept;
+bool is_exempt_thread() noexcept;
 // While it lives, what its thread decides is counted nowhere and nothing is exempt: for measuring.
 class ShedScratch {
  public:

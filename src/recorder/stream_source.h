@@ -46,6 +46,13 @@ class StreamSource {
   // What it does on the collector's thread is counted with that.
   virtual std::uint64_t host_cost_ns() const { return 0; }
 
+  // How far it may be thinned: of what it would sample one in `one_in` (a power of two) is taken
+  // from now on, and stands for all of them. Returns false where it can't be.
+  virtual bool thin(std::uint32_t /*one_in*/) { return false; }
+  // The user's budget for all of recording, ns of CPU time a second; 0: none. For a source that
+  // keeps to a share of its own.
+  virtual void set_budget(double /*max_cpu_ns*/) {}
+
   // For RecorderStatus::sources; empty: not shown. And why it makes nothing, or less than it
   // should; empty: nothing is amiss. Any thread.
   virtual std::string_view name() const { return {}; }
@@ -60,6 +67,9 @@ class StreamSource {
   friend std::vector<SourceStatus> stream_source_statuses();
   friend void reset_stream_counts();
   std::atomic<std::uint64_t> events_{0};  // taken, since the recorder started
+  // The collector's.
+  bool is_thinned_ = false;
+  bool has_budget_ = false;  // was told of it
 };
 
 inline constexpr int kMostStreamSources = 8;

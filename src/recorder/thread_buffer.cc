@@ -15,6 +15,7 @@
 #include "dial9/internal/pool.h"
 #include "dial9/internal/write_event.h"
 #include "recorder/arena.h"
+#include "recorder/burst_gate.h"
 #include "recorder/fork_child.h"
 #include "recorder/recording_state.h"
 #include "recorder/runtime_state.h"
@@ -155,11 +156,13 @@ void take_clock(ThreadBuffer& buffer) noexcept {
 bool next_chunk(ThreadBuffer& buffer) noexcept {
   const ArenaHold hold(buffer.tid);
   Arena* arena = hold.get();
+  const bool is_current = arena != nullptr && arena->serial() == buffer.arena_serial;
   if (buffer.control != nullptr) {
+    if (is_current) charge_gate(*arena, *buffer.control);
     close_own_chunk(buffer);
     forget_chunk(buffer);
   }
-  if (arena == nullptr || arena->serial() != buffer.arena_serial) {
+  if (!is_current) {
     count_loss(LossCause::kTurnedOff);
     return false;
   }

@@ -136,6 +136,7 @@ TEST_F(Routes, GiveTheRecordersBillAndNoneWhereTheTraceTellsNone) {
   EXPECT_EQ(bill["bills"], 3);
   EXPECT_EQ(bill["elapsed_ns"], 3'000'000'000);
   EXPECT_EQ(bill["host_cpu_ns"], 21'000);
+  EXPECT_EQ(bill["sample_kernel_ns"], 0);
   EXPECT_EQ(bill["shed"], 27);
 }
 

@@ -238,10 +238,12 @@ json metadata_json(const analysis::Trace& trace, std::size_t& total) {
 json bill_json(const analysis::Trace& trace) {
   const analysis::RecorderBill bill = analysis::recorder_bill(trace);
   if (bill.bills == 0) return {};
+  const json kernel_ns = bill.lacks_kernel_time ? json() : json(0);
   return {{"bills", bill.bills},
           {"elapsed_ns", bill.elapsed_ns},
           {"collector_cpu_ns", bill.collector_cpu_ns},
           {"host_cpu_ns", bill.host_cpu_ns},
+          {"sample_kernel_ns", kernel_ns},
           {"bytes", bill.bytes},
           {"events", bill.events},
           {"shed", bill.shed}};

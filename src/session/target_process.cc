@@ -14,6 +14,7 @@
 #include "base/whole_file.h"
 #include "recorder/arena_reader.h"
 #include "recorder/run_directory.h"
+#include "recorder/shed_rate.h"
 #include "storage/trace_files.h"
 
 namespace dial9::internal {
@@ -249,6 +250,12 @@ Result<TargetLook> TargetProcess::look(std::uint64_t history_bytes) {
     look.parts.push_back({"metadata", state_->reader.prologue()});
   }
   if (!look.has_segments) state_->find_horizon(chunks, look);
+  // Read after the chunks: whatever was kept under a rate, the rate is there.
+  if (const std::vector<ShedRate> rates = rates_of(state_->reader.raises()); !rates.empty()) {
+    format::Encoder out;
+    put_rates(out, 1, rates);
+    look.parts.push_back({"rates", out.take()});
+  }
   for (ChunkView& chunk : chunks) {
     std::vector<std::uint8_t>& bytes = look.has_segments ? chunk.rest : chunk.stream;
     if (bytes.empty()) continue;

@@ -114,6 +114,8 @@ struct CpuSampler::State {
   Tally window;                  // `total` as the window began
   HostCpu host_cpu;
   std::uint64_t host_cost_ns = 0;  // of all handlers
+  std::uint32_t one_in = 1;        // is taken, to keep within the recorder's budget
+  std::uint32_t most_one_in = 1;   // in this window
   std::uint64_t wake_ns = kNever;
   std::uint32_t shortfalls = 0;
   std::string start_error;
@@ -205,6 +207,7 @@ Status CpuSampler::start(const CpuSampleOptions& options) {
   state.shortfalls = 0;
   if (!refusal.empty()) return Status::failure("CPU samples: " + refusal);
   state.backend = make_backend(state.choice, state.period_ns(), state.ring);
+  state.backend->thin(state.one_in);
   state.is_on = true;
   note_shortfalls(state);
   return {};
@@ -283,7 +286,13 @@ void CpuSampler::note_shortfalls(State& state) {
   const std::uint64_t samples = state.total.samples - state.window.samples;
   const std::uint64_t periods = state.total.periods - state.window.periods;
   std::vector<Shortfall> shortfalls;
-  state.backend->add_shortfalls(samples >= 50 && periods * 2 > samples * 3, shortfalls);
+  const bool is_coarse = state.most_one_in == 1 && samples >= 50 && periods * 2 > samples * 3;
+  state.backend->add_shortfalls(is_coarse, shortfalls);
+  if (state.one_in > 1) {
+    shortfalls.push_back({kThinned, "one sample in " + std::to_string(state.one_in) +
+                                        " is taken, to keep within the recorder's budget; "
+                                        "weights stand for the others"});
+  }
   if (state.total.lost != 0) {
     shortfalls.push_back({kLostSamples, "samples were lost: the collector didn't get to run"});
   }
@@ -322,6 +331,7 @@ void CpuSampler::note_window(State& state, std::uint64_t at_ns, const ThreadCoun
   state.encoder.add(record);
   if (state.is_on && !is_last) note_shortfalls(state);
   state.window = state.total;
+  state.most_one_in = state.one_in;
 }
 
 void CpuSampler::activate(State& state, std::uint64_t now_ns) {
@@ -336,6 +346,15 @@ void CpuSampler::activate(State& state, std::uint64_t now_ns) {
 std::uint64_t CpuSampler::host_cost_ns() const {
   const Guard guard(*this);
   return guard.state().host_cost_ns;
+}
+
+bool CpuSampler::thin(std::uint32_t one_in) {
+  const Guard guard(*this);
+  State& state = guard.state();
+  state.one_in = one_in;
+  state.most_one_in = std::max(state.most_one_in, one_in);
+  if (state.backend != nullptr) state.backend->thin(one_in);
+  return true;
 }
 
 std::uint64_t CpuSampler::attend(std::uint64_t now_ns) {

@@ -34,6 +34,7 @@ class CpuSampler final : public StreamSource {
   void rest() override;
   std::vector<SourceStream> take() override;
   std::uint64_t host_cost_ns() const override;
+  bool thin(std::uint32_t one_in) override;
   std::string_view name() const override { return "cpu_samples"; }
   std::string shortfall() const override { return status().message; }
   std::uint64_t metadata_version() const override;

@@ -21,6 +21,8 @@ inline constexpr std::size_t kSampleStackBytes = std::size_t{6} << 10;
 
 // Where the handler puts samples. For the process's life; null: nowhere yet.
 void set_sample_ring(SampleRing* ring) noexcept;
+// Of the ticks of a thread one in so many is a sample from now on, and stands for all of them.
+void thin_ticks(std::uint32_t one_in) noexcept;
 // Handles `signal` from now on; whose it was before isn't asked. False: refused by the system.
 bool install_tick_handler(int signal) noexcept;
 // True while `signal` is handled by it, and by no handler of the host's beside it.

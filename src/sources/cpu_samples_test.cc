@@ -58,6 +58,29 @@ TEST_F(CpuSamples, AThreadsCpuTimeComesBackAsPeriodsAndTheRateIsTheOneAskedFor) 
   EXPECT_GT(status.achieved_hz, 0);
 }
 
+TEST_F(CpuSamples, ThatAreThinnedStandForAllOfThem) {
+  constexpr std::uint32_t kOneIn = 8;
+  Sampled sampled({.frequency_hz = kHz});
+  sampled.wait_until_sampled();
+  ASSERT_TRUE(CpuSampler::instance().thin(kOneIn));
+  const std::uint32_t own = this_tid();
+  const std::uint64_t from = now_ns();
+  burn_one(1'000);
+  const std::uint64_t to = now_ns();
+  CpuSampler::instance().thin(1);
+  const auto rows = sampled.finish();
+  const auto is_ours = [&](const SampleRow& row) {
+    return row.tid == own && row.at_ns >= from && row.at_ns < to;
+  };
+  EXPECT_TRUE(std::ranges::all_of(
+      rows, [&](const SampleRow& row) { return !is_ours(row) || row.weight % kOneIn == 0; }));
+  const auto samples = static_cast<double>(std::ranges::count_if(rows, is_ours));
+  EXPECT_GT(samples, 0);
+  EXPECT_LE(samples, expected(1'000) / kOneIn + 2 * coarse(rows) + 1);
+  EXPECT_NEAR(static_cast<double>(periods(rows, is_ours)), expected(1'000),
+              0.02 * expected(1'000) + kOneIn + 2 * coarse(rows));
+}
+
 TEST_F(CpuSamples, FunctionsHaveTheSharesOfTheTimeSpentInThem) {
   Sampled sampled({.frequency_hz = kHz});
   sampled.wait_until_sampled();

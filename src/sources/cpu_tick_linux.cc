@@ -18,6 +18,7 @@
 #include "recorder/shared_signal.h"
 #include "sources/cpu_samples.h"
 #include "sources/signal_frame.h"
+#include "sources/thinning.h"
 #include "sources/thread_timers.h"
 #include "unwind/process_memory.h"
 #include "unwind/thread_stack.h"
@@ -26,6 +27,8 @@ namespace dial9::internal {
 namespace {
 
 constinit SampleRing* g_ring = nullptr;
+constinit std::uint32_t g_one_in = 1;
+__thread Thinning t_thinning __attribute__((tls_model("initial-exec"))) = {};
 
 // By the timer of this very thread, not by somebody's kill().
 bool is_our_tick(const siginfo_t& info) noexcept {
@@ -61,7 +64,10 @@ bool has_room(const ucontext_t& context) noexcept {
 
 void take_sample(const siginfo_t& info, const ucontext_t& context) noexcept {
   const std::uint64_t at_ns = now_ns();
-  const auto weight = 1 + static_cast<std::uint32_t>(std::max(info.si_overrun, 0));
+  const auto periods = 1 + static_cast<std::uint32_t>(std::max(info.si_overrun, 0));
+  const std::uint32_t weight =
+      t_thinning.take(periods, __atomic_load_n(&g_one_in, __ATOMIC_RELAXED), at_ns);
+  if (weight == 0) return;
   SampleRing* ring = __atomic_load_n(&g_ring, __ATOMIC_ACQUIRE);
   Sample* sample = ring == nullptr ? nullptr : ring->claim(weight);
   if (sample == nullptr) return;
@@ -99,6 +105,10 @@ void on_cpu_tick(int signal, siginfo_t* info, void* context) {
 
 void set_sample_ring(SampleRing* ring) noexcept {
   __atomic_store_n(&g_ring, ring, __ATOMIC_RELEASE);
+}
+
+void thin_ticks(std::uint32_t one_in) noexcept {
+  __atomic_store_n(&g_one_in, one_in, __ATOMIC_RELAXED);
 }
 
 bool install_tick_handler(int signal) noexcept {

@@ -30,6 +30,7 @@ struct OffCpuSampler::State {
   bool was_asked = false;
   bool is_on = false;  // from start() to stop()
   std::uint32_t frequency_hz = 0;
+  double max_cpu_ns = 0;  // the recorder's budget
   bool wants_switches = false;
   bool wants_stacks = false;         // of switches
   std::optional<PerfPlan> switches;  // none: not asked for, or refused
@@ -196,6 +197,7 @@ std::uint64_t OffCpuSampler::attend(std::uint64_t now_ns) {
                                     state.stacks ? &*state.stacks : nullptr);
     if (state.probe == nullptr) return kNever;
     state.sampler = std::make_unique<WallSampler>(*state.probe, state.encoder, state.frequency_hz);
+    state.sampler->set_budget(state.max_cpu_ns);
   }
   if (now_ns >= state.next_prepare_ns || state.next_prepare_ns - now_ns > kSecond) {
     unwind::prepare();
@@ -230,6 +232,13 @@ void OffCpuSampler::rest() {
 std::vector<SourceStream> OffCpuSampler::take() {
   const Guard guard(*this);
   return guard.state().encoder.take();
+}
+
+void OffCpuSampler::set_budget(double max_cpu_ns) {
+  const Guard guard(*this);
+  State& state = guard.state();
+  state.max_cpu_ns = max_cpu_ns;
+  if (state.sampler != nullptr) state.sampler->set_budget(max_cpu_ns);
 }
 
 std::uint64_t OffCpuSampler::metadata_version() const {

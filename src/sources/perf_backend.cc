@@ -40,6 +40,9 @@ std::uint32_t PerfBackend::weight_of(const PerfSample& sample, PerfProgress& pro
 
 void PerfBackend::take(const PerfSample& sample, const std::string& name, PerfProgress& progress,
                        const Sink& sink) {
+  const std::uint32_t weight =
+      progress.thinning.take(weight_of(sample, progress), one_in_, sample.at_ns);
+  if (weight == 0) return;
   std::size_t count = 0;
   for (const std::uint64_t address : sample.in_kernel) {
     if (address < kFirstMarker && count < frames_.size()) frames_[count++] = address;
@@ -49,7 +52,7 @@ void PerfBackend::take(const PerfSample& sample, const std::string& name, PerfPr
   count += walked.count;
   record.at_ns = sample.at_ns;
   record.tid = sample.tid;
-  record.weight = weight_of(sample, progress);
+  record.weight = weight;
   record.cpu = sample.cpu;
   record.is_truncated = walked.truncated();
   record.unwound_by = unwind::method_name(walked.method);

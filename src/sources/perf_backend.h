@@ -24,6 +24,7 @@ class PerfBackend final : public SampleBackend {
   void scan(std::uint32_t own_tid) override;
   void drain(std::uint64_t now_ns, const Sink& sink) override;
   void halt() override;
+  void thin(std::uint32_t one_in) override { one_in_ = one_in; }
   std::string find_end() override { return ""; }
   ThreadCounts threads() const override;
   LossCounts lost() const override { return lost_; }
@@ -39,6 +40,7 @@ class PerfBackend final : public SampleBackend {
 
   const PerfPlan plan_;
   std::optional<PerfThreads> threads_;
+  std::uint32_t one_in_ = 1;
   LossCounts lost_;
   std::array<std::uint64_t, kMostFrames> frames_{};
 };

@@ -16,6 +16,7 @@
 #include "recorder/guarded_fd.h"
 #include "sources/perf_event.h"
 #include "sources/perf_ring.h"
+#include "sources/thinning.h"
 
 namespace dial9::internal {
 
@@ -48,6 +49,7 @@ struct PerfCounts {
 struct PerfProgress {
   std::uint64_t lost = 0;     // counted so far
   std::uint64_t periods = 0;  // of the thread's time, that samples and losses stand for so far
+  Thinning thinning{};
 };
 
 // One thread at a time.

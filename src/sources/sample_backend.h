@@ -39,6 +39,7 @@ enum ShortfallKind : std::uint32_t {
   kNoKernelTime = 16,
   kSmallRings = 32,
   kThrottled = 64,
+  kThinned = 128,
 };
 
 // One thread at a time.
@@ -64,6 +65,8 @@ class SampleBackend {
   virtual void drain(std::uint64_t now_ns, const Sink& sink) = 0;
   // No thread is sampled from now on. What was sampled until then is there for one more drain().
   virtual void halt() = 0;
+  // Of what would be sampled one in `one_in` is taken from now on, and stands for all of them.
+  virtual void thin(std::uint32_t one_in) = 0;
   // Why it can't go on, and has halted; empty: it can.
   virtual std::string find_end() = 0;
 

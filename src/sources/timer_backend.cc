@@ -50,6 +50,8 @@ void TimerBackend::halt() {
   if (timers_) timers_->disarm_all();
 }
 
+void TimerBackend::thin(std::uint32_t one_in) { thin_ticks(one_in); }
+
 // A handler of the host's that came later would be called for our timers: they go at once.
 std::string TimerBackend::find_end() {
   if (is_tick_handler_installed(signal_)) return "";

@@ -26,6 +26,7 @@ class TimerBackend final : public SampleBackend {
   void scan(std::uint32_t own_tid) override;
   void drain(std::uint64_t now_ns, const Sink& sink) override;
   void halt() override;
+  void thin(std::uint32_t one_in) override;
   std::string find_end() override;
   ThreadCounts threads() const override;
   LossCounts lost() const override { return lost_; }

@@ -433,7 +433,14 @@ void WallSampler::pace(std::uint64_t now_ns, std::uint64_t cost_ns, std::size_t 
   }
   const std::uint64_t share_ns =
       looked_at == 0 ? period_ns_ : period_ns_ * looked_at / tids_.size();
-  due_ns_ = now_ns + std::max(jittered(share_ns), cost_ns * kBudgetShare);
+  due_ns_ = now_ns + std::max(jittered(share_ns), cost_ns * share_);
+}
+
+void WallSampler::set_budget(double max_cpu_ns) {
+  constexpr double kQuarterOfSecondNs = 4e9;
+  const double share = max_cpu_ns > 0 ? kQuarterOfSecondNs / max_cpu_ns : 0;
+  share_ =
+      static_cast<std::uint64_t>(std::clamp(share, double{kBudgetShare}, double{kSmallestShare}));
 }
 
 std::uint64_t WallSampler::step(std::uint64_t now_ns) {

@@ -43,6 +43,8 @@ class WallSampler {
   static constexpr std::size_t kBatch = 128;  // threads a step looks at
   static constexpr std::size_t kMostThreads = 16'384;
   static constexpr std::uint64_t kBudgetShare = 200;  // a step's CPU time is a 200th of a CPU's
+  // Under a budget of the user's, and a quarter of that, down to this.
+  static constexpr std::uint64_t kSmallestShare = 20'000;
   // A wait for a connection is slow from then on: its connection is read, and again each time the
   // wait has doubled; at most so many a second.
   static constexpr std::uint64_t kSlowWaitNs = 50'000'000;
@@ -56,6 +58,8 @@ class WallSampler {
   std::uint64_t step(std::uint64_t now_ns);
   // The end: each thread's account once more, and all that is known is written.
   void finish();
+  // The user's budget for all of recording, ns of CPU time a second; 0: none.
+  void set_budget(double max_cpu_ns);
   // Nothing moves: the next step may come with the collector's next pass.
   bool is_idle() const { return period_ns_ >= kIdlePeriodNs; }
   std::uint64_t due_ns() const { return due_ns_; }
@@ -124,6 +128,7 @@ class WallSampler {
   OffCpuEncoder& encoder_;
   const std::uint64_t base_period_ns_;
   std::uint64_t period_ns_;
+  std::uint64_t share_ = kBudgetShare;
   std::uint64_t due_ns_ = 0;
   std::uint64_t list_due_ns_ = 0;
   std::uint64_t random_;

@@ -165,6 +165,20 @@ TEST_F(WallSamplerTest, WhereNothingMovesLooksBecomeRareAndComeBackWithTheFirstM
   EXPECT_NEAR(static_cast<double>(probe.accounts - busy), 100, 15);
 }
 
+TEST_F(WallSamplerTest, UnderABudgetTakesAQuarterOfItAtTheMost) {
+  constexpr double kTenthOfAPercentNs = 1e6;
+  for (std::uint32_t tid = 1; tid <= 1'000; ++tid) probe.threads[tid] = {};
+  sampler.set_budget(kTenthOfAPercentNs);
+  const std::uint64_t cpu = probe.cpu;
+  const std::uint64_t begin = probe.now;
+  for (int i = 0; i < 1'000; ++i) {
+    for (auto& [tid, thread] : probe.threads) ++thread.account.slices;
+    run(200 * kMs);
+  }
+  EXPECT_GT(sampler.totals().looks, 100U);
+  EXPECT_LE((probe.cpu - cpu) * 4'000, (probe.now - begin) * 11 / 10);
+}
+
 TEST_F(WallSamplerTest, TenThousandThreadsThatAllMoveStayWithinATwoHundredthOfACpu) {
   for (std::uint32_t tid = 1; tid <= 10'000; ++tid) probe.threads[tid] = {};
   const std::uint64_t cpu = probe.cpu;

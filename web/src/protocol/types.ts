@@ -100,6 +100,8 @@ export interface Bill {
   elapsed_ns: number;
   collector_cpu_ns: number;
   host_cpu_ns: number;
+  /** What the kernel took for CPU samples: null where there are any, since it isn't known. */
+  sample_kernel_ns: number | null;
   bytes: number;
   events: number;
   shed: number;

@@ -37,8 +37,11 @@ function costOf(bill: Bill | null): HTMLElement {
   const rate = (count: number) => formatCount(Math.round(count / seconds));
   const inAll = bill.events + bill.shed;
   const shed = `${formatCount(bill.shed)}, ${formatShare(bill.shed / Math.max(inAll, 1))} of all`;
+  const kernel: [string, string][] =
+    bill.sample_kernel_ns === null ? [['In the kernel, for CPU samples', 'not known']] : [];
   return factList([
     ['In the service', `${share(bill.host_cpu_ns)} (estimated)`],
+    ...kernel,
     ['In the collector', share(bill.collector_cpu_ns)],
     ['Written', `${formatBytes(bill.bytes)}, ${formatBytes(bill.bytes / seconds)}/s`],
     ['Events recorded', `${formatCount(bill.events)}, ${rate(bill.events)} a second`],
