@@ -15,7 +15,8 @@
 namespace dial9 {
 namespace {
 
-constinit std::atomic<bool> g_has_room{false};
+// The highest number that was got: the table reaches so far.
+constinit std::atomic<int> g_highest{-1};
 
 constexpr rlim_t kFirstHigh = 1024;
 constexpr rlim_t kMostTries = 16;
@@ -64,12 +65,18 @@ int duplicate_high(int fd) noexcept {
     if (high < 0 && fd >= 0 && number < limit / 2) high = duplicate_from(fd, limit / 2);
   }
   errno = saved_errno;
-  if (high >= 0) g_has_room.store(true, std::memory_order_relaxed);
+  int highest = g_highest.load(std::memory_order_relaxed);
+  while (highest < high &&
+         !g_highest.compare_exchange_weak(highest, high, std::memory_order_relaxed)) {
+  }
   return high;
 }
 
 int duplicate_high_at_once(int fd) noexcept {
-  return g_has_room.load(std::memory_order_relaxed) ? duplicate_high(fd) : -1;
+  const rlim_t limit = descriptor_limit();
+  const rlim_t wanted = limit > 2 * kFirstHigh ? kFirstHigh : limit - std::min(limit, kMostTries);
+  const int highest = g_highest.load(std::memory_order_relaxed);
+  return highest >= 0 && static_cast<rlim_t>(highest) >= wanted ? duplicate_high(fd) : -1;
 }
 
 }  // namespace dial9

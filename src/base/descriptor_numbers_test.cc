@@ -56,6 +56,21 @@ TEST_F(DescriptorNumbers, AreHighAtOnceWhereTheProcessHasMadeRoomForThem) {
   EXPECT_EQ(second.get(), first.get() - 1);
 }
 
+TEST_F(DescriptorNumbers, ARaisedLimitNeedsRoomAnew) {
+  const UniqueFd low = open_null();
+  if (!allow(2'100)) GTEST_SKIP() << "so many descriptors may not be allowed";
+  if (UniqueFd(duplicate_high_at_once(low.get()))) GTEST_SKIP() << "another test had some before";
+  ASSERT_TRUE(allow(100));
+  const UniqueFd first(duplicate_high(low.get()));
+  ASSERT_GE(first.get(), 0);
+  ASSERT_TRUE(allow(2'100));
+  EXPECT_EQ(duplicate_high_at_once(low.get()), -1);
+  const UniqueFd second(duplicate_high(low.get()));
+  const UniqueFd third(duplicate_high_at_once(low.get()));
+  EXPECT_EQ(second.get(), 1'024);
+  EXPECT_EQ(third.get(), 1'025);
+}
+
 TEST_F(DescriptorNumbers, StayAsTheyAreWhereNothingIsOpen) {
   errno = 7;
   EXPECT_EQ(duplicate_high(-1), -1);

@@ -12,7 +12,8 @@
 namespace dial9::internal {
 namespace {
 
-constexpr double kStep = 4;  // a class is thinned to a quarter a level
+constexpr double kStep = 4;                  // a class is thinned to a quarter a level
+constexpr std::uint32_t kMostLevel = 1'000;  // beyond what thins all classes to their limits
 
 using Costs = std::array<double, kGovernedCosts>;
 
@@ -60,15 +61,20 @@ std::uint64_t spend(std::size_t cost, std::uint64_t events, std::uint64_t bytes)
                             __ATOMIC_RELAXED);
 }
 
+bool is_gate_open() noexcept {
+  return load(g_gate.of_event[kCpuCost]) > 0 || load(g_gate.of_byte[kBytesCost]) > 0;
+}
+
 void raise(Arena& arena, std::uint32_t level) noexcept {
   const RatesHold hold;
   if (!hold || level <= __atomic_load_n(&g_gate.level, __ATOMIC_RELAXED)) return;
   __atomic_store_n(&g_gate.level, level, __ATOMIC_RELAXED);
-  const KeepOneIn keep = thinned(g_gate.base, level);
-  if (keep == g_gate.keep) return;  // there is nothing left to thin
   ShedRaises& raises = arena.header().raises;
   const std::uint32_t index = raises.count;
   if (index == kMostRaises) return;
+  // Whoever takes the last place thins as far as it goes: nobody can after it, until the next pass.
+  const KeepOneIn keep = thinned(g_gate.base, index + 1 == kMostRaises ? kMostLevel : level);
+  if (keep == g_gate.keep) return;  // there is nothing left to thin
   ShedRaise& raise = raises.list[index];
   raise.counts = shed_counts();
   raise.keep_one_in = g_gate.keep = keep;
@@ -76,6 +82,9 @@ void raise(Arena& arena, std::uint32_t level) noexcept {
   // Release: a reader from outside that sees the count sees what it counts.
   __atomic_store_n(&raises.count, index + 1, __ATOMIC_RELEASE);
   publish_shedding(keep, true);
+  // The recorder has ended meanwhile, and has said "keep all" already.
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (!is_gate_open()) publish_shedding(kKeepAll, false);
 }
 
 }  // namespace
@@ -84,7 +93,7 @@ std::uint32_t gate_level(std::uint64_t spent_ns, std::uint64_t elapsed_ns) {
   const std::uint64_t allowed_ns = elapsed_ns + kGateDepthNs;
   if (spent_ns <= allowed_ns) return 0;
   return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(1 + (spent_ns - allowed_ns) / kGateLevelNs, 1'000));
+      std::min<std::uint64_t>(1 + (spent_ns - allowed_ns) / kGateLevelNs, kMostLevel));
 }
 
 KeepOneIn thinned(const KeepOneIn& keep, std::uint32_t levels) {
@@ -117,8 +126,7 @@ RatesHold::~RatesHold() {
 }
 
 void charge_gate(Arena& arena, ChunkControl& control) noexcept {
-  const bool is_open = load(g_gate.of_event[kCpuCost]) > 0 || load(g_gate.of_byte[kBytesCost]) > 0;
-  if (!is_open || is_exempt_thread()) return;
+  if (!is_gate_open() || is_exempt_thread()) return;
   const std::uint64_t committed = __atomic_load_n(&control.producer.committed, __ATOMIC_RELAXED);
   const std::uint64_t seen = arena.seen(arena.index_of(control));
   const std::uint32_t events =
@@ -137,6 +145,7 @@ void charge_gate(Arena& arena, ChunkControl& control) noexcept {
 
 void open_gate(const GovernorBudget& budget, const ProducerCosts& costs,
                const KeepOneIn& keep) noexcept {
+  pass_gate();  // what made the rates what they are isn't held against them again
   g_gate.base = g_gate.keep = keep;
   __atomic_store_n(&g_gate.level, 0U, __ATOMIC_RELAXED);
   if (budget.max_cpu_ns > 0) {
@@ -148,6 +157,7 @@ void open_gate(const GovernorBudget& budget, const ProducerCosts& costs,
 void close_gate() noexcept {
   store(g_gate.of_event[kCpuCost], 0);
   store(g_gate.of_byte[kBytesCost], 0);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);  // pairs with raise(): "keep all" comes last
 }
 
 void pass_gate() noexcept {

@@ -136,6 +136,20 @@ TEST_F(Burst, OutOfSilenceIsBoundedBeforeTheCollectorWakes) {
   EXPECT_NEAR(estimate.orders, static_cast<double>(kOrders), kOrders * 0.03);
 }
 
+TEST_F(Burst, IsChargedOnceThoughThePassThatSawItEndsLater) {
+  SteppedRecorder recorder(within_budget(RecorderOptions::memory(std::uint64_t{64} << 20)));
+  recorder.step();
+  record_orders(1, kOrders / 2);
+  ASSERT_TRUE(is_shedding());
+  // The collector's pass, up to where it would write to the disk.
+  const KeepOneIn half = {2, 1, 1, 1, 1, 1};
+  open_gate({.max_bytes = kBudgetBytes}, {}, half);
+  publish_shedding(half, true);
+  const ShedCounts before = shed_counts();
+  record_orders(1, 5'000);  // well within what a period allows
+  EXPECT_NEAR(static_cast<double>(shed_counts().since(before).shed[kEvents]), 2'500, 500);
+}
+
 TEST_F(Burst, OfEventsAlsoKeepsToABudgetOfCpu) {
   RecorderOptions options = RecorderOptions::memory(std::uint64_t{64} << 20);
   options.max_cpu_percent = 0.01;

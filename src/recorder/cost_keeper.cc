@@ -138,9 +138,16 @@ bool CostKeeper::is_burst(const CostReading& reading) const {
   return governor_.is_burst(sample_since_last(reading, counts_));
 }
 
-// What the next raises follow. Where there are some still, those go before.
+// What the next raises follow. Where there are some still, in their list: each follows the one
+// before it.
 void CostKeeper::note_base() {
-  if (taken_raises_ != 0) return;
+  if (taken_raises_ != 0) {
+    if (!is_told_shedding_ || raises_.count != taken_raises_ || taken_raises_ == kMostRaises)
+      return;
+    raises_.list[taken_raises_] = {told_ns_, bill_.keep_one_in, told_counts_};
+    __atomic_store_n(&raises_.count, ++taken_raises_, __ATOMIC_RELEASE);
+    return;
+  }
   raises_.since_ns = is_told_shedding_ ? told_ns_ : 0;
   raises_.since_counts = told_counts_;
 }
@@ -177,6 +184,7 @@ void CostKeeper::finish(const CostReading& reading) {
   counts_ = shed_counts();
   if (hold && governor_.is_shedding()) {
     note_rates(stamp_ns_(), governor_.keep_one_in(), counts_);
+    note_base();
   }
   note_bill(reading);
   counts_ = at_last_step;

@@ -22,6 +22,7 @@ constexpr std::uint64_t kEndNs = 5'000'000;
 // Of kAge: they take a microsecond each.
 constexpr std::size_t kAgesAPiece = 256;
 // At a recorder's end no more are looked at.
+constexpr int kAgePiecesAtEnd = 4;  // at least
 constexpr std::size_t kMostNamesAtEnd = 16'384;
 
 bool is_older(const LeftFile& a, const LeftFile& b) {
@@ -46,7 +47,7 @@ DeadRuns::DeadRuns(std::string root, std::string own_boot_id,
 
 bool DeadRuns::step() {
   const std::uint64_t end_ns = now_ns_() + kPieceNs;
-  if (phase_ == Phase::kList) list();
+  if (phase_ == Phase::kList) list(kMostNames);
   switch (phase_) {
     case Phase::kAge:
       age();
@@ -65,13 +66,13 @@ bool DeadRuns::step() {
 }
 
 void DeadRuns::know() {
-  if (phase_ == Phase::kList) list();
+  if (phase_ == Phase::kList) list(kMostNames);
   if (phase_ == Phase::kAge || phase_ == Phase::kThin) end_thinning();
   if (phase_ == Phase::kLook) look(~std::uint64_t{0});
 }
 
-void DeadRuns::list() {
-  names_ = names_in(root_, kMostNames).value_or(std::vector<std::string>());
+void DeadRuns::list(std::size_t most) {
+  names_ = names_in(root_, most).value_or(std::vector<std::string>());
   std::erase_if(names_,
                 [&](const std::string& name) { return name == own_boot_id_ || !is_boot_id(name); });
   seen_ = names_.size();
@@ -143,9 +144,12 @@ void DeadRuns::look(std::uint64_t end_ns) {
 
 void DeadRuns::bound_count() {
   const std::uint64_t end_ns = now_ns_() + kEndNs;
-  if (phase_ == Phase::kList) list();
+  if (phase_ == Phase::kList) list(kMostNamesAtEnd + 1);
   if (seen_ > kMostNamesAtEnd) return;
-  while (phase_ == Phase::kAge) age();
+  for (int piece = 0; phase_ == Phase::kAge; ++piece) {
+    if (piece >= kAgePiecesAtEnd && now_ns_() >= end_ns) break;
+    age();
+  }
   if (phase_ == Phase::kThin) thin(end_ns);
   tell();
 }

@@ -56,7 +56,7 @@ class DeadRuns {
 
  private:
   enum class Phase : std::uint8_t { kList, kAge, kThin, kLook, kKnown };
-  void list();
+  void list(std::size_t most);
   void age();
   void thin(std::uint64_t end_ns);
   void end_thinning();

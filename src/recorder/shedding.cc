@@ -236,9 +236,10 @@ void publish_shedding(const KeepOneIn& keep_one_in, bool is_shedding) noexcept {
     const double one_in = is_shedding ? keep_one_in[c] : 1;
     auto narrow = static_cast<float>(one_in);
     const double threshold = std::min(4294967295.0, 4294967296.0 / one_in);
+    // Release: who keeps an event under them has its rates in the arena (burst_gate.cc).
     __atomic_store_n(&g_policy.threshold[c], static_cast<std::uint32_t>(threshold),
-                     __ATOMIC_RELAXED);
-    __atomic_store(&g_policy.one_in[c], &narrow, __ATOMIC_RELAXED);
+                     __ATOMIC_RELEASE);
+    __atomic_store(&g_policy.one_in[c], &narrow, __ATOMIC_RELEASE);
   }
   __atomic_fetch_add(&g_policy.window, 1, __ATOMIC_RELAXED);
   if (is_shedding && !internal::is_shedding()) {

@@ -222,17 +222,34 @@ void TargetProcess::State::find_horizon(const std::vector<ChunkView>& chunks,
   look.chunks_complete_since_ns = since_ns;
 }
 
+namespace {
+
+// Those that are later than what is there.
+void add_new(const std::vector<ShedRate>& more, std::vector<ShedRate>& rates) {
+  const std::uint64_t last_ns = rates.empty() ? 0 : rates.back().at_ns;
+  for (const ShedRate& rate : more) {
+    if (rate.at_ns > last_ns) rates.push_back(rate);
+  }
+}
+
+}  // namespace
+
 Result<TargetLook> TargetProcess::look(std::uint64_t history_bytes) {
   TargetLook look;
   std::vector<ChunkView> chunks;
   std::optional<ArenaSegment> before;
+  std::vector<ShedRate> rates;
   for (int attempt = 0; attempt < kJoinTries; ++attempt) {
     look = TargetLook();
     // Before the reading: all that was published by then is in it.
     look.now_ns = clock_ns(CLOCK_MONOTONIC);
     look.realtime_ns = clock_ns(CLOCK_REALTIME);
     before = state_->reader.active_segment();
+    // Before and after the chunks: whatever was kept under a rate, the rate is in one of the two,
+    // also where the recorder wrote it into its segment meanwhile.
+    rates = rates_of(state_->reader.raises());
     chunks = state_->read_chunks(look);
+    add_new(rates_of(state_->reader.raises()), rates);
     look.is_join_exact =
         look.is_join_exact && is_same_place(before, state_->reader.active_segment());
     if (look.is_join_exact) break;
@@ -250,8 +267,7 @@ Result<TargetLook> TargetProcess::look(std::uint64_t history_bytes) {
     look.parts.push_back({"metadata", state_->reader.prologue()});
   }
   if (!look.has_segments) state_->find_horizon(chunks, look);
-  // Read after the chunks: whatever was kept under a rate, the rate is there.
-  if (const std::vector<ShedRate> rates = rates_of(state_->reader.raises()); !rates.empty()) {
+  if (!rates.empty()) {
     format::Encoder out;
     put_rates(out, 1, rates);
     look.parts.push_back({"rates", out.take()});

@@ -9,6 +9,11 @@
 
 namespace dial9::internal {
 
+void StackMatcher::add(SwitchStack stack) {
+  if (waiting_.size() == kMostWaiting) waiting_.erase(waiting_.begin());
+  waiting_.push_back(std::move(stack));
+}
+
 std::size_t StackMatcher::match(std::span<ThreadSwitch> switches, std::vector<SwitchStack>* to) {
   std::size_t missing = 0;
   std::size_t next = 0;  // in waiting_: those before belong to earlier switches
@@ -79,7 +84,7 @@ void SwitchStacks::match(std::uint32_t tid, std::span<ThreadSwitch> switches,
   const std::size_t before = to->size();
   const std::size_t missing = matchers_[tid].match(switches, to);
   taken_ += to->size() - before;
-  lost_ += has_event ? missing : 0;
+  lost_ += missing;
 }
 
 }  // namespace dial9::internal

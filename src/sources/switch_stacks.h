@@ -30,14 +30,15 @@ struct SwitchStack {
 // Of one thread: which stack belongs to which switch.
 class StackMatcher {
  public:
-  // By time.
-  void add(SwitchStack stack) { waiting_.push_back(std::move(stack)); }
+  // By time. Beyond kMostWaiting the oldest goes: nobody reads the thread's switches.
+  void add(SwitchStack stack);
   // The switches since the last call, in their order. Each one off the CPU gets the number of the
   // one stack that was taken since the thread's switch before, if there is one; it is put into
   // `to`. Returns for how many there is none though there should be.
   std::size_t match(std::span<ThreadSwitch> switches, std::vector<SwitchStack>* to);
 
  private:
+  static constexpr std::size_t kMostWaiting = 256;
   std::vector<SwitchStack> waiting_;
   std::uint64_t before_ns_ = 0;  // the thread's switch before
   bool is_known_ = false;        // there is one, and none was lost since
@@ -60,7 +61,7 @@ class SwitchStacks {
   // Why some threads have none, as of the first of them; empty: all have.
   const std::string& refusal() const { return refusal_; }
   std::uint64_t taken() const { return taken_; }
-  // Switches off the CPU without a stack, of threads that have an event.
+  // Switches off the CPU without a stack, of threads that have or had an event.
   std::uint64_t lost() const { return lost_; }
 
  private:

@@ -75,6 +75,27 @@ TEST(StackMatcher, ASwitchWhoseStackWasLostHasNoneAndIsCounted) {
   EXPECT_EQ(missing, 1U);
 }
 
+TEST(StackMatcher, KeepsNoMoreThanSoManyWhereNobodyReadsTheSwitches) {
+  StackMatcher matcher;
+  std::vector<SwitchStack> found;
+  std::vector<ThreadSwitch> begin{{.at_ns = 1, .kind = SwitchKind::kIn}};
+  matcher.match(begin, &found);
+  constexpr std::uint64_t kStacks = 10'000;
+  std::vector<ThreadSwitch> switches;
+  for (std::uint64_t i = 2; i < kStacks; ++i) {
+    SwitchStack stack;
+    stack.at_ns = i;
+    matcher.add(std::move(stack));
+    switches.push_back({.at_ns = i, .kind = SwitchKind::kBlocked});
+    switches.push_back({.at_ns = i, .kind = SwitchKind::kIn});
+  }
+  const std::size_t missing = matcher.match(switches, &found);
+  EXPECT_EQ(found.size() + missing, kStacks - 2);
+  EXPECT_LE(found.size(), 256U);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found.back().at_ns, kStacks - 1) << "the newest are kept";
+}
+
 TEST(StackMatcher, WhereASwitchIsMissingNoStackIsGuessed) {
   StackMatcher two;
   for (const std::uint64_t at_ns : {19U, 39U}) two.add(taken_at(at_ns));

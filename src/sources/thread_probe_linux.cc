@@ -109,7 +109,8 @@ class LinuxProbe final : public ThreadProbe {
     room_ = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? kept_file_room(limit.rlim_cur) : 0;
     frames_.resize(kMostFrames);
     find_robust_offset();
-    const UniqueFd own = open_of(own_tid(), "/syscall");
+    // Not by directory(): on the host's thread nothing is opened to be kept.
+    const UniqueFd own(::open("/proc/thread-self/syscall", O_RDONLY | O_CLOEXEC));
     if (!own) call_error_ = errno;
   }
 
