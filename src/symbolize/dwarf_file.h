@@ -33,7 +33,8 @@ class DwarfFile {
 
   // Innermost first, at most kMostFrames. The last is the function that isn't inlined; its name is
   // empty where DWARF doesn't say it. Empty: nothing is known of the address. The first look into a
-  // unit reads it (0.1 ms and more), further ones take about 5 µs.
+  // unit reads it (0.1 ms and more), further ones take about 5 µs. Ends the process (exit code 1)
+  // where the file must be read again and can't be.
   std::vector<Frame> frames(std::uint64_t address);
 
  private:

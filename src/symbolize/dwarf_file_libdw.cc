@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <limits>
@@ -487,7 +488,9 @@ std::vector<Frame> DwarfFile::frames(std::uint64_t address) {
     if (bytes_in_use() > state.most_bytes) {  // so libdw keeps it
       state.close();
       (void)::malloc_trim(0);
-      (void)state.open();  // a file that changed meanwhile has no units then
+      // "Nothing is known of the address" would be kept as an answer: that the process ended is
+      // none.
+      if (!state.open()) std::_Exit(1);
     }
   }
   const auto spot = state.spot_at(address);

@@ -117,5 +117,26 @@ TEST(DwarfFileTest, TellsOfEachAddressWhatLibdwTellsOfCompressedSections) {
   expect_the_same(DIAL9_WHOLE);
 }
 
+// Nothing known would be kept as an answer; that the process ended is none.
+TEST(DwarfFileTest, EndsTheProcessWhereItCannotBeOpenedAgain) {
+  const auto look = [] {
+    UniqueFd fd(::open(DIAL9_WHOLE, O_RDONLY | O_CLOEXEC));
+    auto file = DwarfFile::open(fd.get(), 0);
+    if (!file) std::_Exit(2);
+    const std::string bytes = testing::content_of(DIAL9_WHOLE);
+    const FileReader reader = testing::reader_of(bytes);
+    const auto elf = ElfFile::open(reader, bytes.size());
+    fd.reset();  // so the next open fails
+    for (const ElfFile::Section& section : elf->sections()) {
+      if (section.name != ".text") continue;
+      for (std::uint64_t i = 0; i < section.header.sh_size; ++i) {
+        (void)file->frames(section.header.sh_addr + i);
+      }
+    }
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(look(), ::testing::ExitedWithCode(1), "");
+}
+
 }  // namespace
 }  // namespace dial9::symbolize
