@@ -96,7 +96,7 @@ class Union {
     path_.clear();
     if (is_cut) {
       path_.push_back(diff_.tree.frame(kLeftOutName));
-      functions_[path_.back()].self.*side += weight;
+      functions_.try_emplace(path_.back());  // that it is self of, the function it was cut from has
       merged_.insert(path_.back());
     }
     for (std::uint32_t at = node; at != 0; at = tree.nodes()[at].parent) {

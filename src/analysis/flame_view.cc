@@ -110,6 +110,9 @@ FlameHeading take(const Trace& trace, const FlameQuery& query, const UseStack& u
 
 // What a wait waited for, or how its thread spent the time: no function.
 std::string reason_of(const Trace& trace, const FlameQuery& query, const TakenStack& taken) {
+  if (query.of == FlameOf::kLocks) {
+    return "";  // all of them; an event of a lock has none, and is of the same tree
+  }
   if (taken.of != StackOf::kWait) {
     return query.of == FlameOf::kTime ? std::string(kOnCpuName) : "";
   }

@@ -4,24 +4,41 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "analysis/counts.h"
 #include "analysis/human.h"
+#include "analysis/loss_ranges.h"
 #include "analysis/off_cpu.h"
+#include "analysis/shed.h"
 
 namespace dial9::analysis {
 namespace {
 
-// What LockWaitEvents say, whether they bear stacks or not.
+// What LockWaitEvents of threads say, whether they bear stacks or not.
 struct LockSums {
-  std::uint64_t waits = 0;  // of threads
+  std::uint64_t waits = 0;
   std::uint64_t ns = 0;
-  std::uint64_t strand_waits = 0;  // of handlers, for their strand: no thread stood
-  std::uint64_t strand_ns = 0;
   bool has_stacks = false;
+};
+
+// Events of handlers that waited for their strand: no thread stood.
+class StrandWaits {
+ public:
+  explicit StrandWaits(const Trace& trace) : loss_(trace.loss), shed_(trace) {}
+  // Where the poll around a wait may be missing, so may a thread have stood: not a strand's.
+  bool has(const Block& block) const {
+    return is_strand_wait(block) && block.stack == kNoIndex &&
+           !loss_.touches(block.start_ns, block.end_ns()) &&
+           !shed_.is_thin(ShedKind::kPolls, block.start_ns, block.end_ns());
+  }
+
+ private:
+  const LossRanges loss_;
+  const ShedWindows shed_;
 };
 
 std::uint64_t within(const Block& block, const SampleFilter& filter) {
@@ -30,18 +47,15 @@ std::uint64_t within(const Block& block, const SampleFilter& filter) {
   return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-LockSums sums_of(const Trace& trace) {
+LockSums sums_of(const Trace& trace, const StrandWaits& strands) {
   LockSums sums;
   for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
     const Block& block = trace.blocks[i];
-    if (block.kind != BlockKind::kLock) {
-      continue;
+    if (block.kind == BlockKind::kLock && !strands.has(block)) {
+      ++sums.waits;
+      sums.ns = sum_of(sums.ns, block.duration_ns);
+      sums.has_stacks = sums.has_stacks || block.stack != kNoIndex;
     }
-    const bool is_strand = is_strand_wait(block) && block.stack == kNoIndex;
-    (is_strand ? sums.strand_waits : sums.waits) += 1;
-    std::uint64_t& ns = is_strand ? sums.strand_ns : sums.ns;
-    ns = sum_of(ns, block.duration_ns);
-    sums.has_stacks = sums.has_stacks || block.stack != kNoIndex;
   }
   return sums;
 }
@@ -49,10 +63,10 @@ LockSums sums_of(const Trace& trace) {
 // Which waits off the CPU are in a LockWaitEvent, too.
 class ToldWaits {
  public:
-  explicit ToldWaits(const Trace& trace) {
+  ToldWaits(const Trace& trace, const StrandWaits& strands) {
     for (std::size_t i = 0; i < trace.blocks.size(); ++i) {  // by start
       const Block& block = trace.blocks[i];
-      if (block.kind == BlockKind::kLock && !(is_strand_wait(block) && block.stack == kNoIndex)) {
+      if (block.kind == BlockKind::kLock && !strands.has(block)) {
         std::vector<Told>& of_thread = by_tid_[block.tid];
         const std::uint64_t reach_ns = of_thread.empty() ? 0 : of_thread.back().reach_ns;
         of_thread.push_back({block.start_ns, std::max(reach_ns, block.end_ns())});
@@ -84,33 +98,77 @@ bool is_number(std::string_view text) {
   return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-FlameHeading take_recorded(const Trace& trace, const SampleFilter& filter, const UseStack& use) {
-  // A lock wait tells neither a label nor the name of its thread.
-  SampleFilter known = filter;
-  known.label.clear();
-  known.thread = is_number(filter.thread) ? filter.thread : "";
-  const bool can_tell = known == filter;
-  const SampleJudge judge(trace, known);
+// Of LockWaitEvents that lie in the range.
+struct Recorded {
   std::uint64_t taken = 0;
-  std::uint64_t unknown = 0;
+  std::uint64_t unknown = 0;  // of which the filter can't tell
+  std::uint64_t strand_waits = 0;
+  std::uint64_t strand_ns = 0;
+};
+
+// A lock wait tells neither a label nor the name of its thread, and without its poll no worker.
+class RecordedTaker {
+ public:
+  RecordedTaker(const Trace& trace, const SampleFilter& filter)
+      : trace_(trace),
+        filter_(filter),
+        known_(known_of(filter)),
+        known_without_worker_(without_worker(known_)),
+        judge_(trace, known_),
+        judge_without_worker_(trace, known_without_worker_) {}
+  RecordedTaker(const RecordedTaker&) = delete;
+  RecordedTaker& operator=(const RecordedTaker&) = delete;
+
+  Verdict judge(const Block& block) const {
+    SampleContext context{.at_ns = block.start_ns, .tid = block.tid};
+    context.task_id = block.task == kNoIndex ? kUnknownId : trace_.tasks.id[block.task];
+    const bool has_poll = block.poll != kNoIndex;
+    context.lane = has_poll ? trace_.polls.lane[block.poll] : kNoIndex;
+    const Verdict verdict = (has_poll ? judge_ : judge_without_worker_).judge_all_but_time(context);
+    const bool can_tell = (has_poll ? known_ : known_without_worker_) == filter_;
+    return verdict == Verdict::kTakes && !can_tell ? Verdict::kUnknown : verdict;
+  }
+
+ private:
+  static SampleFilter known_of(SampleFilter filter) {
+    filter.label.clear();
+    filter.thread = is_number(filter.thread) ? filter.thread : "";
+    return filter;
+  }
+  static SampleFilter without_worker(SampleFilter filter) {
+    filter.worker.reset();
+    return filter;
+  }
+
+  const Trace& trace_;
+  const SampleFilter& filter_;
+  const SampleFilter known_;
+  const SampleFilter known_without_worker_;
+  const SampleJudge judge_;
+  const SampleJudge judge_without_worker_;
+};
+
+Recorded take_recorded(const Trace& trace, const SampleFilter& filter, const StrandWaits& strands,
+                       const UseStack& use) {
+  const RecordedTaker taker(trace, filter);
+  Recorded recorded;
   for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
     const Block& block = trace.blocks[i];
     const std::uint64_t weight_ns = within(block, filter);
-    const bool is_strand = is_strand_wait(block) && block.stack == kNoIndex;
-    if (block.kind != BlockKind::kLock || is_strand || weight_ns == 0) {
+    if (block.kind != BlockKind::kLock || weight_ns == 0) {
       continue;
     }
-    SampleContext context{.at_ns = block.start_ns, .tid = block.tid};
-    context.task_id = block.task == kNoIndex ? kUnknownId : trace.tasks.id[block.task];
-    context.lane = block.poll == kNoIndex ? kNoIndex : trace.polls.lane[block.poll];
-    const Verdict verdict = judge.judge_all_but_time(context);
-    const bool is_unknown =
-        verdict == Verdict::kUnknown || (verdict == Verdict::kTakes && !can_tell);
-    unknown += is_unknown ? 1 : 0;
-    if (verdict != Verdict::kTakes || is_unknown) {
+    const Verdict verdict = taker.judge(block);
+    if (strands.has(block)) {
+      recorded.strand_waits += verdict == Verdict::kTakes ? 1 : 0;
+      recorded.strand_ns = sum_of(recorded.strand_ns, verdict == Verdict::kTakes ? weight_ns : 0);
       continue;
     }
-    ++taken;
+    recorded.unknown += verdict == Verdict::kUnknown ? 1 : 0;
+    if (verdict != Verdict::kTakes) {
+      continue;
+    }
+    ++recorded.taken;
     use({.of = StackOf::kLockWait,
          .leaf = Leaf::kInterrupted,
          .is_truncated = block.is_truncated,
@@ -121,22 +179,14 @@ FlameHeading take_recorded(const Trace& trace, const SampleFilter& filter, const
          .length_ns = block.duration_ns,
          .weight = weight_ns});
   }
-  FlameHeading heading{.title = "Lock waits", .noun = "wait"};
-  if (taken == 0) {
-    heading.notes.emplace_back("no lock wait is taken by the filter");
-  }
-  if (unknown != 0) {
-    heading.notes.push_back(counted(unknown, "wait", "doesn't", "don't") +
-                            " say whose they are, and are left out");
-  }
-  return heading;
+  return recorded;
 }
 
 // Threads that aren't in polls, and waits below the events' floor, are in the looks alone.
-FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const LockSums& sums,
+FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const StrandWaits& strands,
                        const UseStack& use) {
-  FlameHeading heading = take_recorded(trace, filter, use);
-  const ToldWaits told(trace);
+  const Recorded recorded = take_recorded(trace, filter, strands, use);
+  const ToldWaits told(trace, strands);
   std::uint64_t others = 0;
   std::uint64_t others_ns = 0;
   const OffCpuReport looks =
@@ -147,15 +197,27 @@ FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const Loc
           others_ns = sum_of(others_ns, taken.weight);
         }
       });
+  FlameHeading heading{.title = "Lock waits", .noun = "wait"};
   heading.is_uncertain = looks.heading.is_uncertain;
+  if (recorded.taken == 0 && others_ns == 0) {
+    heading.notes.emplace_back("no lock wait is taken by the filter");
+  }
+  if (recorded.unknown != 0) {
+    heading.notes.push_back(counted(recorded.unknown, "wait", "doesn't", "don't") +
+                            " say whose they are, and are left out");
+  }
   if (others != 0) {
     heading.notes.push_back(counted(others, "wait") + " (" + human_duration(others_ns) +
                             ") of them as looks and switches saw them: no event tells them");
   }
-  if (sums.strand_waits != 0) {
-    heading.notes.push_back(counted(sums.strand_waits, "wait") + " (" +
-                            human_duration(sums.strand_ns) +
+  if (recorded.strand_waits != 0) {
+    heading.notes.push_back(counted(recorded.strand_waits, "wait") + " (" +
+                            human_duration(recorded.strand_ns) +
                             ") of handlers for their strands left out: no thread stood");
+  }
+  // Beside the same of events: each note says which of the two it is of.
+  for (const std::string& note : looks.heading.notes) {
+    heading.notes.push_back("waits off the CPU (told by events or not): " + note);
   }
   return heading;
 }
@@ -163,9 +225,10 @@ FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const Loc
 }  // namespace
 
 FlameHeading take_lock_stacks(const Trace& trace, const SampleFilter& filter, const UseStack& use) {
-  const LockSums sums = sums_of(trace);
+  const StrandWaits strands(trace);
+  const LockSums sums = sums_of(trace, strands);
   if (sums.has_stacks) {
-    return take_both(trace, filter, sums, use);
+    return take_both(trace, filter, strands, use);
   }
   FlameHeading heading =
       take_off_cpu_stacks(trace, {.filter = filter, .cause = "lock"}, use).heading;

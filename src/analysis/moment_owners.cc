@@ -3,11 +3,16 @@
 #include "analysis/moment_owners.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/stable_sort.h"
 
 namespace dial9::analysis {
 namespace {
+
+// Each may be the same thread's. No host has so many workers; a trace that was made to hold up its
+// reader may, with as many questions.
+constexpr std::size_t kMostLanes = 1024;
 
 // The last row of the range that starts at the moment or before it; kNoIndex: none.
 std::uint32_t last_before(const Column<std::uint64_t>& start_ns, Range range, std::uint64_t at_ns) {
@@ -28,9 +33,20 @@ std::uint32_t next_of(std::uint32_t row, Range range) {
   return next < range.last ? next : kNoIndex;
 }
 
+// Of processes: each gives its workers the same ids.
+bool has_several_runs(const Trace& trace) {
+  std::string_view first;
+  return std::any_of(trace.metadata.begin(), trace.metadata.end(), [&](const MetadataEntry& entry) {
+    if (entry.key != "boot_id") return false;
+    if (first.empty()) first = entry.value;
+    return entry.value != first;
+  });
+}
+
 }  // namespace
 
-MomentOwners::MomentOwners(const Trace& trace) : trace_(trace), loss_(trace.loss), shed_(trace) {
+MomentOwners::MomentOwners(const Trace& trace)
+    : trace_(trace), loss_(trace.loss), shed_(trace), has_several_runs_(has_several_runs(trace)) {
   const Spans& spans = trace.spans;  // by start
   for (std::uint32_t span = 0; span < spans.size(); ++span) {
     if (spans.task[span] != kNoIndex && spans.id[span] != 0) {
@@ -112,7 +128,7 @@ bool MomentOwners::is_without_poll(std::uint32_t lane, std::uint32_t tid, std::u
   const std::uint64_t end_ns =
       std::min(next_park == kNoIndex ? kUnknownNs : parks.start_ns[next_park],
                next_poll == kNoIndex ? kUnknownNs : polls.start_ns[next_poll]);
-  if (to_ns >= end_ns || !is_whole(begin_ns, end_ns)) {
+  if (to_ns >= end_ns || !is_whole(begin_ns, end_ns) || trace_.lanes.size() > kMostLanes) {
     return false;
   }
   for (std::uint32_t other = 0; other < trace_.lanes.size(); ++other) {
@@ -157,7 +173,7 @@ std::uint64_t MomentOwners::span_of(std::uint32_t task, std::uint64_t from_ns,
 
 Owner MomentOwners::of(std::uint32_t lane, std::uint32_t tid, std::uint64_t from_ns,
                        std::uint64_t to_ns) const {
-  if (lane == kNoIndex || !is_of_one_thread(lane)) {
+  if (lane == kNoIndex || has_several_runs_ || !is_of_one_thread(lane)) {
     return {};
   }
   // Before the lane's first park nobody says that it was this thread's.

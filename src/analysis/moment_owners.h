@@ -20,7 +20,8 @@ struct Owner {
 };
 
 // Of a trace whose lanes, tasks, spans and losses are there, and which outlives this. O(log n) a
-// question in a poll; between polls times the number of lanes. Memory: 8 bytes a span.
+// question in a poll; between polls times the number of lanes, of which there are 1,024 at most,
+// else it isn't known. Memory: 8 bytes a span.
 class MomentOwners {
  public:
   explicit MomentOwners(const Trace& trace);
@@ -41,6 +42,7 @@ class MomentOwners {
   const Trace& trace_;
   const LossRanges loss_;
   const ShedWindows shed_;
+  const bool has_several_runs_;
   std::vector<std::uint32_t> spans_;   // that have a task, by (task, start)
   std::vector<std::uint32_t> around_;  // of each: the last one before it that is open at its start
 };

@@ -163,6 +163,27 @@ TEST(MomentOwners, BetweenPollsAThreadMayServeAnotherRuntimeUnlessItsWorkersAreO
   EXPECT_EQ(owner_at(others, 700), "0 ?");
 }
 
+TEST(MomentOwners, BetweenPollsOfMoreWorkersThanAHostHasNothingIsSaid) {
+  for (const std::uint32_t workers : {1'023U, 1'024U}) {  // beside its own
+    CpuTrace trace = one_poll();
+    for (std::uint32_t i = 0; i < workers; ++i) {
+      trace.builder.poll(30, 40, i < kWorker ? i : i < 250 ? i + 1 : i + 10, 50 + i);
+    }
+    EXPECT_EQ(owner_at(trace, 700), workers == 1'023 ? "0 ?" : "? ?");
+  }
+}
+
+TEST(MomentOwners, OfTwoProcessesInOneTraceNobodySaysWhoseAWorkerIs) {
+  CpuTrace one = one_poll();
+  one.builder.metadata(1, "boot_id", "a-1");
+  one.builder.metadata(2, "boot_id", "a-1");
+  EXPECT_EQ(owner_at(one, 100), "42 0");
+  CpuTrace two = one_poll();
+  two.builder.metadata(1, "boot_id", "a-1");
+  two.builder.metadata(2, "boot_id", "a-2");
+  EXPECT_EQ(owner_at(two, 100), "? ?");
+}
+
 TEST(MomentOwners, AnIdThatSeveralThreadsShareSaysOfNoneWhatItDid) {
   CpuTrace trace;
   trace.builder.park(10, kUnknownWorker, kTid);

@@ -141,8 +141,9 @@ class WaitCounter {
 };
 
 struct Counts {
-  std::uint64_t unknown = 0;   // of which the filter can't tell
-  std::uint64_t runnable = 0;  // waits for a CPU
+  std::uint64_t unknown = 0;           // of which the filter can't tell
+  std::uint64_t runnable = 0;          // waits for a CPU
+  std::uint64_t readings_unknown = 0;  // of connections; likewise unknown
 };
 
 TakenStack taken_of(const OffCpuWait& wait, std::size_t index, std::uint64_t weight_ns,
@@ -298,12 +299,15 @@ void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& r
       [](const OffCpuThread& a, const OffCpuThread& b) { return a.blocked_ns > b.blocked_ns; });
 }
 
-void add_sockets(const Trace& trace, const SampleFilter& filter, OffCpuReport& report) {
+void add_sockets(const Trace& trace, const SampleFilter& filter, Counts& counts,
+                 OffCpuReport& report) {
   const SampleJudge judge(trace, filter);
   std::map<std::pair<std::uint32_t, std::uint64_t>, SocketWait> waits;  // by thread and begin
   for (std::size_t i = 0; i < trace.socket_waits.size(); ++i) {
     const SocketWait& wait = trace.socket_waits[i];
-    if (judge.judge(context_of(wait)) == Verdict::kTakes) {
+    const Verdict verdict = judge.judge(context_of(wait));
+    counts.readings_unknown += verdict == Verdict::kUnknown ? 1 : 0;
+    if (verdict == Verdict::kTakes) {
       waits[{wait.tid, wait.at_ns - std::min(wait.at_ns, wait.waited_ns)}] = wait;
     }
   }
@@ -417,6 +421,10 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
     notes.push_back(counted(counts.unknown, "wait", "doesn't", "don't") +
                     " say whose they are, and are left out");
   }
+  if (counts.readings_unknown != 0) {
+    notes.push_back(counted(counts.readings_unknown, "connection reading", "doesn't", "don't") +
+                    " say whose they are, and are left out");
+  }
   if (counts.runnable != 0 && !options.has_runnable) {
     notes.push_back(counted(counts.runnable, "wait") + " for a CPU (" +
                     human_duration(report.runnable_ns) +
@@ -447,7 +455,7 @@ OffCpuReport take_off_cpu_stacks(const Trace& trace, const OffCpuReportOptions& 
   }
   taker.finish();
   add_threads(trace, options.filter, report);
-  add_sockets(trace, options.filter, report);
+  add_sockets(trace, options.filter, counts, report);
   add_notes(trace, options, counts, report);
   return report;
 }

@@ -262,6 +262,16 @@ TEST(OffCpuReport, OfASlowWaitForAConnectionTheLastReadingIsToldAsTheKernelDid) 
   EXPECT_EQ(off_cpu_report(trace, {.filter = {.from_ns = 600 * kMs}}, nullptr).sockets.size(), 1U);
 }
 
+TEST(OffCpuReport, AReadingOfAConnectionTellsNoLabelAndIsCountedUnderOne) {
+  TraceBuilder builder;
+  builder.off_cpu({.at_ns = 100 * kMs, .proven_ns = 50 * kMs, .cause = "socket", .label = "acme"});
+  builder.socket_wait({.at_ns = 140 * kMs, .waited_ns = 40 * kMs});
+  const OffCpuReport report =
+      off_cpu_report(builder.load(), {.filter = {.label = "tenant=acme"}}, nullptr);
+  EXPECT_TRUE(report.sockets.empty());
+  EXPECT_TRUE(has(notes(report), "1 connection reading doesn't say whose")) << notes(report);
+}
+
 Trace two_requests() {
   TraceBuilder builder;
   builder.spawn(1, 5, "app.cc:3");

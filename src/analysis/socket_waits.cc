@@ -98,6 +98,7 @@ SampleContext context_of(const SocketWait& wait) {
   context.tid = wait.tid;
   context.lane = wait.lane;
   context.thread_name = wait.thread_name;
+  context.is_label_known = false;  // no reading tells one
   return context;
 }
 
