@@ -44,7 +44,11 @@ TEST(BaseRuns, StandBesideTheServedOnesUnderAnIdOfTheirOwn) {
 TEST(BaseRuns, TakeTheNewestAndAreRefusedWhereThereIsNone) {
   const auto source = with_base(runs({}), runs({{"a", 'x'}, {"b", 'y'}}));
   ASSERT_TRUE(source);
-  EXPECT_EQ((*source)->list()->size(), 1U);
+  const auto listed = (*source)->list();
+  ASSERT_TRUE(listed);
+  ASSERT_EQ(listed->size(), 1U);
+  EXPECT_EQ((*listed)[0].id, "base:a") << "sources list the newest first";
+  EXPECT_EQ(bytes_of(**source, (*listed)[0]), "xxx");
   const auto none = with_base(runs({{"a", 'x'}}), runs({}));
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);

@@ -123,8 +123,8 @@ class Places {
   }
 
   void end_overdue(std::uint64_t now_ns) {
-    for (Place* const place : std::vector(places_)) {
-      if (place->deadline_ns <= now_ns) end(*place);
+    for (std::size_t i = places_.size(); i-- != 0;) {  // from the back: end() takes it out
+      if (places_[i]->deadline_ns <= now_ns) end(*places_[i]);
     }
   }
 

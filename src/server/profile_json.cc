@@ -163,8 +163,12 @@ json sample_json(const Run& run, std::uint32_t index) {
       facts.duration("Poll's length", trace.polls.duration_ns(poll));
     }
   }
-  if (sample.is_owner_joined) facts.text("Task and span", "those of the poll that it lies in");
   const bool has_task = sample.task_id != 0 && sample.task_id != analysis::kUnknownId;
+  if (sample.is_owner_joined && has_task) {
+    facts.text("Task and span", sample.span_id == analysis::kUnknownId
+                                    ? "the task of the poll that it lies in; span not known"
+                                    : "those of the poll that it lies in");
+  }
   if (sample.stack == kNoIndex) facts.text("Stack", "not recorded");
   return details("sample", is_cpu ? "CPU sample" : "Context switch", index,
                  run.relative(sample.at_ns), row.lane == kNoIndex ? json() : json(row.lane),

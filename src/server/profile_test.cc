@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analysis/testing/cpu_trace.h"
 #include "format/encoder.h"
 #include "server/details_json.h"
 #include "server/profile_json.h"
@@ -112,6 +113,25 @@ TEST(Profile, NamesTheFramesOfASampleAndShowsWhatHasNoNameByItsAddress) {
   EXPECT_EQ(sample["frames"][1]["line"], 12);
   EXPECT_TRUE(sample["frames"][2]["name"].is_null());
   EXPECT_EQ(sample["frames"][2]["address"], "0xdead");
+}
+
+// As perf takes them: in a poll of task 42, which is older than the trace, and between polls.
+TEST(Profile, SaysWhoseASampleIsOnlyAsFarAsItIsKnown) {
+  analysis::testing::CpuTrace trace;
+  trace.builder.park(10, 3, 7);
+  trace.builder.unpark(20, 3, analysis::testing::TraceBuilder::kNoWait, 7);
+  trace.builder.poll(30, 600, 3, 42);
+  trace.builder.park(900, 3, 7);
+  for (const std::uint64_t at_ns : {100U, 700U}) {
+    trace.add({.at_ns = at_ns, .frames = {0x1}, .tid = 7, .has_context = false});
+  }
+  const auto run = testing::load_run(trace.builder.take());
+  const std::string in_poll = sample_json(*run, 0).dump();
+  EXPECT_NE(in_poll.find("the task of the poll that it lies in; span not known"), std::string::npos)
+      << in_poll;
+  const std::string between = sample_json(*run, 1).dump();
+  EXPECT_NE(between.find("none: between polls"), std::string::npos) << between;
+  EXPECT_EQ(between.find("Task and span"), std::string::npos) << between;
 }
 
 TEST(Profile, ListsTheRowsOfSamplesInTheSummary) {
