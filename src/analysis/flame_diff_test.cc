@@ -115,6 +115,9 @@ TEST(FlameDiff, NamesTheNodesOfWhatABoundLeftOut) {
                       "\"total\": [7, 0]"),
             std::string::npos)
       << json;
+  std::uint64_t self = 0;
+  for (const FlameDiffFunction& function : diff.functions) self += function.self.before;
+  EXPECT_EQ(self, diff.whole.before) << "nothing twice";
 }
 
 TEST(FlameDiff, OfTwoBuildsAFunctionIsTheSameWhereverItIsWritten) {
