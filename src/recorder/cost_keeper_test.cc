@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
 #include "recorder/shedding.h"
 #include "recorder/test_support.h"
 
@@ -35,6 +38,29 @@ class Books {
     for (const std::uint64_t n : trace.numbers("RecorderShedEvent", "shed")) shed += n;
   }
   CostBill bill() const { return keeper_.bill(); }
+  // As a thread does whose chunk is full.
+  void raise(double keep_one_in) {
+    KeepOneIn keep = kKeepAll;
+    keep[0] = keep_one_in;
+    raises_.list[raises_.count++] = {reading_.now_ns, keep, shed_counts()};
+    publish_shedding(keep, true);
+  }
+  // From when to when rates of events are told: by the keeper since the last call, and by what a
+  // kill would leave in the arena. Told twice alike is once.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> windows() {
+    std::set<std::pair<std::uint64_t, std::uint64_t>> found;
+    const Trace trace = Trace::of(keeper_.take_report());
+    const auto since = trace.numbers("RecorderShedEvent", "since_ns");
+    const auto at = trace.stamps("RecorderShedEvent");
+    const auto classes = trace.texts("RecorderShedEvent", "class");
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      if (classes[i] == "events") found.emplace(since[i], at[i]);
+    }
+    for (const ShedRate& rate : rates_of(raises_)) {
+      if (rate.shed_class == 0) found.emplace(rate.since_ns, rate.at_ns);
+    }
+    return found;
+  }
 
  private:
   // Shedding marks an open epoch; this one's collector has no books of its own.
@@ -84,6 +110,38 @@ TEST(CostKeeper, DecidesByAllThatHappenedSinceItsLastStepWhateverIsRotatedMeanwh
   EXPECT_GT(undisturbed, 2);
   // Which units are kept is drawn anew in each run.
   EXPECT_NEAR(rate_after(true), undisturbed, undisturbed / 10);
+}
+
+void expect_no_overlap(const std::set<std::pair<std::uint64_t, std::uint64_t>>& windows) {
+  std::uint64_t end_ns = 0;
+  for (const auto& [since_ns, at_ns] : windows) {
+    EXPECT_GE(since_ns, end_ns);
+    end_ns = at_ns;
+  }
+}
+
+TEST(CostKeeper, WhatThreadsTellFollowsWhatItHasToldItself) {
+  Books books;
+  for (int period = 0; period < 5; ++period) {
+    books.work(kLoad);
+    books.step();
+  }
+  books.windows();
+  books.work(kLoad);
+  books.rotate();  // no step of its own
+  books.work(kLoad);
+  books.raise(64);
+  const auto after_rotation = books.windows();
+  EXPECT_EQ(after_rotation.size(), 2U);
+  expect_no_overlap(after_rotation);
+  books.work(kLoad);
+  books.step();  // the raise that it takes is still in the arena
+  books.work(kLoad);
+  books.raise(128);
+  const auto after_step = books.windows();
+  EXPECT_EQ(after_step.size(), 3U);
+  expect_no_overlap(after_step);
+  publish_shedding(kKeepAll, false);
 }
 
 }  // namespace
