@@ -79,8 +79,7 @@ OtherFilter filter_for(const SampleFilter& filter, const Trace& run, const Trace
     out.filter.span.reset();
     leave_out("span");
   }
-  if (!filter.thread.empty() &&
-      filter.thread.find_first_not_of("0123456789") == std::string::npos) {
+  if (!filter.thread.empty() && !filter.has_thread_name()) {
     out.filter.thread.clear();
     leave_out("thread");
   }

@@ -107,8 +107,7 @@ void add_notes(const Trace& trace, HeapReport& report) {
   if (report.filter.worker) {
     notes.emplace_back("heap samples don't tell the worker: none is taken by it");
   }
-  const std::string& thread = report.filter.thread;
-  if (thread.find_first_not_of("0123456789") != std::string::npos) {
+  if (report.filter.has_thread_name()) {
     notes.emplace_back("heap samples don't tell the names of threads: give the thread's id");
   }
   const HeapGroup& total = report.total;

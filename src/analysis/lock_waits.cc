@@ -94,10 +94,6 @@ class ToldWaits {
   std::unordered_map<std::uint32_t, std::vector<Told>> by_tid_;
 };
 
-bool is_number(std::string_view text) {
-  return text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 // Of LockWaitEvents that lie in the range.
 struct Recorded {
   std::uint64_t taken = 0;
@@ -132,7 +128,7 @@ class RecordedTaker {
  private:
   static SampleFilter known_of(SampleFilter filter) {
     filter.label.clear();
-    filter.thread = is_number(filter.thread) ? filter.thread : "";
+    if (filter.has_thread_name()) filter.thread.clear();
     return filter;
   }
   static SampleFilter without_worker(SampleFilter filter) {

@@ -24,6 +24,8 @@ struct SampleFilter {
   std::string label = {};                  // "name=value", or a name alone: has such a label
   bool operator==(const SampleFilter&) const = default;
   bool empty() const { return *this == SampleFilter{}; }
+  // `thread` can only be a name, which not all events tell.
+  bool has_thread_name() const { return thread.find_first_not_of("0123456789") != thread.npos; }
   bool has_time(std::uint64_t at_ns) const { return at_ns >= from_ns && at_ns < to_ns; }
 };
 

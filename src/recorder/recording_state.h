@@ -22,8 +22,8 @@ void open_epoch() noexcept;
 void close_epoch() noexcept;
 // A new epoch if recording is on, nothing else: makes threads take over a new clock line.
 void renew_epoch() noexcept;
-// Sets the bits in every epoch from now on (kSheddingBit), or clears them with 0. The collector's,
-// also while someone enables or disables.
+// Sets the bits in every epoch from now on (kSheddingBit), or clears them with 0. Whoever holds the
+// rates (burst_gate.h), also while someone enables or disables.
 void mark_epoch(std::uint32_t bits) noexcept;
 
 // The arena that is current, and a hold on it: it stays mapped while this lives, on its creator's
