@@ -73,7 +73,8 @@ void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t na
                 const char* name, bool is_timer_known) noexcept;
 void op_began(Completion& completion, std::uint32_t epoch, bool is_aborted) noexcept;
 void op_ended(Completion& completion, std::uint32_t epoch) noexcept;
-// Where it isn't plain work, these go on.
+// Where it isn't plain work, these go on; the first perhaps with a result of its system call.
+void op_began_done(Completion& completion, std::uint32_t epoch, bool is_aborted) noexcept;
 void op_began_rest(Completion& completion, bool is_aborted) noexcept;
 void op_ended_rest(Completion& completion) noexcept;
 void op_dropped(Completion& completion) noexcept;  // destroyed without having run
@@ -83,15 +84,17 @@ void descriptor_deregistered(std::uintptr_t registration) noexcept;
 void descriptor_ready(std::uintptr_t registration, unsigned events) noexcept;
 void descriptor_tried(TrackedOp& op, const char* name, int error) noexcept;
 
-// Decided by the compiler: `type` is a literal.
-inline bool is_queue(const char* type) noexcept {
+// Decided by the compiler, where it sees that `type` is a literal: hence always inlined, with what
+// calls it.
+[[gnu::always_inline]] inline bool is_queue(const char* type) noexcept {
   return __builtin_strcmp(type, "io_context") == 0 || __builtin_strcmp(type, "thread_pool") == 0 ||
          __builtin_strcmp(type, "system_executor") == 0;
 }
 
 template <bool kIsTimerKnown, class Context>
-inline void creation(Context& context, TrackedOp& op, const char* type, void* object,
-                     std::uintmax_t native, const char* name) noexcept {
+[[gnu::always_inline]] inline void creation(Context& context, TrackedOp& op, const char* type,
+                                            void* object, std::uintmax_t native,
+                                            const char* name) noexcept {
   op.task = runtime::current_task();
   op.context = &context;
   const std::uint32_t epoch = dial9::internal::recording_epoch();
@@ -151,6 +154,7 @@ class Completion {
 
  private:
   friend void op_began(Completion&, std::uint32_t, bool) noexcept;
+  friend void op_began_done(Completion&, std::uint32_t, bool) noexcept;
   friend void op_began_rest(Completion&, bool) noexcept;
   friend void op_ended(Completion&, std::uint32_t) noexcept;
   friend void op_ended_rest(Completion&) noexcept;

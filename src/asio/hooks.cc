@@ -196,6 +196,12 @@ void wake_again(const TrackedOp& op) noexcept {
   wake_for_poll(op, op.ready_ns, op.created_ns);
 }
 
+// On a descriptor, with a result: all that its begin needs is a wake and a poll.
+bool is_done_plainly(const TrackedOp& op, bool is_aborted) noexcept {
+  constexpr std::uint16_t kDone = kIsAttempted | kIsQueued;
+  return (op.flags & (kDone | kMayBeStrandTurn)) == kDone && op.ready_ns != 0 && !is_aborted;
+}
+
 void pop(const TrackedOp& op) noexcept {
   if ((op.flags & kIsQueued) != 0) runtime::queue_popped(op.runtime);
 }
@@ -253,13 +259,26 @@ void op_began(Completion& completion, std::uint32_t epoch, bool is_aborted) noex
   const Completion::Op& op = completion.op_;
   t_state.is_after_strand_push = false;
   completion.state_ = Completion::State::kBegunPlain;  // unless it goes on below
+  if (!is_plain(op)) return op_began_done(completion, epoch, is_aborted);
   if (__builtin_expect(
-          is_plain(op) && !internal::is_wake_consumed(op.task.id, op.created_ns) &&
+          !internal::is_wake_consumed(op.task.id, op.created_ns) &&
               internal::start_plain_poll(completion.poll(), epoch, op.runtime, op.task),
           1)) {
     return;
   }
   op_began_rest(completion, is_aborted);
+}
+
+void op_began_done(Completion& completion, std::uint32_t epoch, bool is_aborted) noexcept {
+  const Completion::Op& op = completion.op_;
+  if (!is_done_plainly(op, is_aborted) || !internal::can_start_plain_poll(op.runtime, op.task)) {
+    return op_began_rest(completion, is_aborted);
+  }
+  internal::write_wake(epoch, 0, op.task.id, internal::wake_stamp(op.task.id, op.ready_ns));
+  if (internal::start_plain_poll(completion.poll(), epoch, op.runtime, op.task)) return;
+  completion.state_ = Completion::State::kBegun;
+  pop(op);
+  runtime::poll_start(completion.poll(), op.runtime, op.task);
 }
 
 void op_began_rest(Completion& completion, bool is_aborted) noexcept {
@@ -344,10 +363,10 @@ void descriptor_ready(std::uintptr_t registration, unsigned events) noexcept {
 
 // Under the descriptor's mutex. The first result that isn't "not yet" is the operation's; from here
 // it goes to the queue. A connect reports nothing before it is done, so its tries say nothing.
-void descriptor_tried(TrackedOp& op, const char* name, int error) noexcept {
+void descriptor_tried(TrackedOp& op, const char*, int error) noexcept {
   constexpr int kWouldBlock = 11;
   if (op.site == nullptr || error == kWouldBlock || (op.flags & kIsAttempted) != 0) return;
-  if (std::strcmp(name, "non_blocking_connect") == 0) return;
+  if (op.site->says_nothing_of_tries) return;
   const std::uint64_t event_ns = descriptor_event_ns(op);
   op.ready_ns = event_ns > op.created_ns ? event_ns : op.created_ns;
   op.flags = op.flags | kIsAttempted | kIsQueued;

@@ -16,7 +16,7 @@ constinit OpSite g_sites[kMaxSites] = {};
 constinit std::uint32_t g_site_count = 0;
 constinit std::mutex g_mutex;
 constinit runtime::Place g_other_place{"asio operation"};
-constinit const OpSite g_other{"", "", OpKind::kOther, false, &g_other_place};
+constinit const OpSite g_other{"", "", OpKind::kOther, false, false, &g_other_place};
 
 bool contains(const char* text, const char* part) noexcept {
   return std::strstr(text, part) != nullptr;
@@ -67,7 +67,7 @@ OpKind classify(const char* type, const char* name) noexcept {
   if (const OpSite* known = probe(&slot, type, name)) return known;
   if (g_site_count == kMaxSites) return &g_other;
   OpSite* site = &g_sites[g_site_count++];
-  *site = OpSite{type, name, kind, is_queue, place};
+  *site = OpSite{type, name, kind, is_queue, contains(name, "connect"), place};
   g_site_slots[slot].store(site, std::memory_order_release);
   return site;
 }

@@ -27,7 +27,9 @@ struct OpSite {
   const char* name;
   OpKind kind;
   bool may_be_strand_turn;  // an executor's own queue, which strands use to get their turn
-  runtime::Place* place;    // "socket async_receive"
+  bool
+      says_nothing_of_tries;  // a connect: it reports a result of its system call before it has one
+  runtime::Place* place;      // "socket async_receive"
 };
 
 OpKind classify(const char* type, const char* name) noexcept;

@@ -22,13 +22,10 @@ std::uint32_t owner_of(const pthread_mutex_t& mutex) noexcept {
   return owner > 0 ? static_cast<std::uint32_t>(owner) : 0;
 }
 
-// Any result but EBUSY is the caller's: the lock taken, also from a dead owner (EOWNERDEAD), or why
-// it can't be.
-[[gnu::noinline]] int lock_in_poll(pthread_mutex_t* mutex, Lock real, const void* caller) noexcept {
-  const Lock trylock = real_pthread_mutex_trylock.get();
-  if (trylock == nullptr) return real(mutex);
-  const int tried = trylock(mutex);
-  if (tried != EBUSY) return tried;
+// The mutex is held by another. Waits for it; inside a poll the wait is recorded.
+[[gnu::cold, gnu::noinline]] int wait_for(pthread_mutex_t* mutex, Lock real,
+                                          const void* caller) noexcept {
+  if (!runtime::is_in_poll()) return real(mutex);
   const std::uint32_t owner = owner_of(*mutex);
   const std::uint64_t start_ns = runtime::now_ns();
   const int result = real(mutex);
@@ -39,11 +36,10 @@ std::uint32_t owner_of(const pthread_mutex_t& mutex) noexcept {
   return result;
 }
 
-// What needs a stack frame: the first call, and one inside a poll.
-[[gnu::noinline]] int lock_with_care(pthread_mutex_t* mutex, const void* caller) noexcept {
+// Before the constructors that find the real functions; or there is none (a static program).
+[[gnu::cold, gnu::noinline]] int lock_early(pthread_mutex_t* mutex) noexcept {
   const Lock real = real_pthread_mutex_lock.get();
-  if (real == nullptr) return ENOSYS;
-  return is_recording() && runtime::is_in_poll() ? lock_in_poll(mutex, real, caller) : real(mutex);
+  return real == nullptr ? ENOSYS : real(mutex);
 }
 
 }  // namespace
@@ -51,9 +47,16 @@ std::uint32_t owner_of(const pthread_mutex_t& mutex) noexcept {
 // Always inlined: the return address is that of the interposed function's caller.
 [[gnu::always_inline]] static inline int lock(pthread_mutex_t* mutex) noexcept {
   const Lock real = real_pthread_mutex_lock.known();
-  const bool is_outside = !is_recording() || internal::t_state.poll == nullptr;
-  return real != nullptr && is_outside ? real(mutex)
-                                       : lock_with_care(mutex, __builtin_return_address(0));
+  if (__builtin_expect(real == nullptr, 0)) return lock_early(mutex);
+  const Lock trylock = real_pthread_mutex_trylock.known();
+  if (internal::t_state.poll == nullptr || !is_recording() || trylock == nullptr) {
+    return real(mutex);
+  }
+  // Any result but EBUSY is the caller's: the lock taken, also from a dead owner (EOWNERDEAD), or
+  // why it can't be.
+  const int tried = trylock(mutex);
+  if (__builtin_expect(tried != EBUSY, 1)) return tried;
+  return wait_for(mutex, real, __builtin_return_address(0));
 }
 
 extern const char locks_anchor;

@@ -55,6 +55,14 @@ inline std::uint64_t wake_stamp(runtime::TaskId task, std::uint64_t ready_ns) no
   return is_wake_consumed(task, ready_ns) ? t_state.last_poll_start_ns + 1 : ready_ns;
 }
 
+// What start_plain_poll() asks besides the buffer's state.
+[[gnu::always_inline]] inline bool can_start_plain_poll(runtime::RuntimeId runtime,
+                                                        const runtime::TaskRef& task) noexcept {
+  const ThreadState& t = t_state;
+  return t.poll == nullptr && t.plain_runtime == runtime && task.id < kShortTasks &&
+         task.place != nullptr;
+}
+
 // queue_popped() and poll_start() in the ordinary case: recording, outside polls, on a thread whose
 // last work was for the same runtime. `epoch` is recording_epoch(). False: nothing is done. Calls
 // nothing before its end and needs few registers: a hook that leaves the rest to a tail call saves
@@ -64,11 +72,7 @@ inline std::uint64_t wake_stamp(runtime::TaskId task, std::uint64_t ready_ns) no
                                                     const runtime::TaskRef& task) noexcept {
   ThreadState& t = t_state;
   ThreadBuffer& buffer = t_buffer;
-  if (__builtin_expect(t.poll != nullptr || t.plain_runtime != runtime || task.id >= kShortTasks ||
-                           task.place == nullptr,
-                       0)) {
-    return false;
-  }
+  if (__builtin_expect(!can_start_plain_poll(runtime, task), 0)) return false;
   if (__builtin_expect(!begin_poll_start(buffer, epoch, *task.place), 0)) return false;
   const std::uint64_t stamp = finish_poll_start(buffer, epoch, t.plain_worker, task.id, task.place);
   count_up(t.binding->counters.popped);

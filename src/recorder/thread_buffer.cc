@@ -12,6 +12,7 @@
 #include <climits>
 #include <cstring>
 
+#include "base/thread_word.h"
 #include "dial9/internal/pool.h"
 #include "dial9/internal/write_event.h"
 #include "recorder/arena.h"
@@ -240,8 +241,31 @@ namespace {
 // A handler in between may have given out, and noted, a later time: that one stays.
 void note_read(ThreadBuffer& buffer, std::uint64_t ns) noexcept {
   std::uint64_t noted = buffer.read_ns;
-  while (noted < ns && !__atomic_compare_exchange_n(&buffer.read_ns, &noted, ns, false,
-                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  while (noted < ns && !exchange_on_thread(buffer.read_ns, &noted, ns)) {
+  }
+}
+
+// By the thread's own line. A handler in between may give the thread a new one, which has another
+// `tsc_base`. That is read first and compared last, so that a line of two halves is never used: 0.
+// The time is noted before the comparison: a line that is taken later starts behind it.
+[[gnu::always_inline]] inline std::uint64_t read_own_line(ThreadBuffer& buffer) noexcept {
+  const std::uint64_t tsc_base = buffer.clock.tsc_base;
+  signal_fence();
+  const std::uint64_t ns = now_on({tsc_base, buffer.clock.ns_base, buffer.clock.mult});
+  note_read(buffer, ns);
+  signal_fence();
+  return __builtin_expect(buffer.clock.tsc_base == tsc_base, 1) ? ns : 0;
+}
+
+// Of a thread that isn't ready for the epoch.
+[[gnu::noinline]] std::uint64_t now_with_care(ThreadBuffer& buffer) noexcept {
+  const std::uint32_t ready_epoch = buffer.ready_epoch;
+  // Busy: this may be a signal handler, in the middle of a change of the thread's line.
+  if (ready_epoch == kBusyEpoch || buffer.clock.mult == 0) return now_on(current_clock());
+  const std::uint32_t epoch = recording_epoch() & ~kSheddingBit;
+  if (__builtin_expect(ready_epoch != epoch || epoch == 0, 0)) renew_clock(buffer);
+  for (;;) {
+    if (const std::uint64_t ns = read_own_line(buffer)) return ns;
   }
 }
 
@@ -249,22 +273,13 @@ void note_read(ThreadBuffer& buffer, std::uint64_t ns) noexcept {
 
 std::uint64_t now_ns() noexcept {
   ThreadBuffer& buffer = t_buffer;
-  const std::uint32_t ready_epoch = buffer.ready_epoch;
-  // Busy: this may be a signal handler, in the middle of a change of the thread's line.
-  if (ready_epoch == kBusyEpoch || buffer.clock.mult == 0) return now_on(current_clock());
-  const std::uint32_t epoch = recording_epoch() & ~kSheddingBit;
-  if (__builtin_expect(ready_epoch != epoch || epoch == 0, 0)) renew_clock(buffer);
-  // A handler in between may give the thread a new line, which has another `tsc_base`. That is read
-  // first and compared last, so that a line of two halves is never used. The time is noted before
-  // the comparison: a line that is taken later starts behind it.
-  for (;;) {
-    const std::uint64_t tsc_base = buffer.clock.tsc_base;
-    signal_fence();
-    const std::uint64_t ns = now_on({tsc_base, buffer.clock.ns_base, buffer.clock.mult});
-    note_read(buffer, ns);
-    signal_fence();
-    if (__builtin_expect(buffer.clock.tsc_base == tsc_base, 1)) return ns;
+  const std::uint32_t epoch = recording_epoch();
+  // Ready is neither busy nor of an older line.
+  if (__builtin_expect(buffer.ready_epoch == epoch && epoch != 0 && buffer.clock.mult != 0, 1)) {
+    const std::uint64_t ns = read_own_line(buffer);
+    if (__builtin_expect(ns != 0, 1)) return ns;
   }
+  return now_with_care(buffer);
 }
 
 void leave_chunk(ThreadBuffer& buffer) noexcept {

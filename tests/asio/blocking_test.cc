@@ -220,6 +220,30 @@ TEST_F(AsioBlocking, ARobustMutexOfADeadOwnerIsHandedOver) {
   pthread_mutexattr_destroy(&attributes);
 }
 
+TEST_F(AsioBlocking, AMutexThatTheHandlerHoldsAnswersByItsKind) {
+  pthread_mutexattr_t kind;
+  ASSERT_EQ(pthread_mutexattr_init(&kind), 0);
+  pthread_mutex_t checking;
+  pthread_mutex_t recursive;
+  ASSERT_EQ(pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK), 0);
+  ASSERT_EQ(pthread_mutex_init(&checking, &kind), 0);
+  ASSERT_EQ(pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE), 0);
+  ASSERT_EQ(pthread_mutex_init(&recursive, &kind), 0);
+  record_handler([&] {
+    EXPECT_EQ(pthread_mutex_lock(&checking), 0);
+    EXPECT_EQ(pthread_mutex_lock(&checking), EDEADLK);
+    EXPECT_EQ(pthread_mutex_unlock(&checking), 0);
+    EXPECT_EQ(pthread_mutex_unlock(&checking), EPERM) << "it was taken once";
+    EXPECT_EQ(pthread_mutex_lock(&recursive), 0);
+    EXPECT_EQ(pthread_mutex_lock(&recursive), 0);
+    EXPECT_EQ(pthread_mutex_unlock(&recursive), 0);
+    EXPECT_EQ(pthread_mutex_unlock(&recursive), 0);
+  });
+  pthread_mutex_destroy(&checking);
+  pthread_mutex_destroy(&recursive);
+  pthread_mutexattr_destroy(&kind);
+}
+
 TEST_F(AsioBlocking, AFailedCallKeepsItsErrno) {
   int seen = 0;
   record_handler([&] {
