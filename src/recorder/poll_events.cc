@@ -34,36 +34,30 @@ void open_short_way() noexcept {
   buffer.ready_epoch = epoch;
 }
 
+// `when_ns` 0: now. The stamp, 0 if off or dropped.
+template <class Event>
+std::uint64_t record_generally(const Event& event, std::uint64_t when_ns) noexcept {
+  const std::uint32_t epoch = recording_epoch();
+  const std::uint64_t stamp = epoch == 0 ? 0 : write_event<true>(epoch, event, when_ns);
+  open_short_way();
+  return stamp;
+}
+
 }  // namespace
 
 std::uint64_t record_poll_start(std::uint32_t worker, runtime::TaskId task, runtime::Place& place,
                                 std::uint64_t when_ns) noexcept {
-  const PollStartEvent event{worker, 0, task, place};
-  if (when_ns != 0) {
-    record_at(event, when_ns);
-  } else {
-    when_ns = record_stamped(event);
-  }
-  open_short_way();
-  return when_ns;
+  return record_generally(PollStartEvent{worker, 0, task, place}, when_ns);
 }
 
-std::uint64_t record_poll_end(std::uint32_t worker) noexcept {
-  const std::uint64_t when_ns = record_stamped(PollEndEvent{worker});
-  open_short_way();
-  return when_ns;
+std::uint64_t record_poll_end(std::uint32_t worker, std::uint64_t when_ns) noexcept {
+  return record_generally(PollEndEvent{worker}, when_ns);
 }
 
 std::uint64_t record_wake(runtime::TaskId waker, runtime::TaskId woken,
                           std::uint64_t when_ns) noexcept {
-  const WakeEventEvent event{waker, woken, static_cast<std::uint8_t>(runtime::kUnknownWorker)};
-  if (when_ns != 0) {
-    record_at(event, when_ns);
-  } else {
-    when_ns = record_stamped(event);
-  }
-  open_short_way();
-  return when_ns;
+  return record_generally(
+      WakeEventEvent{waker, woken, static_cast<std::uint8_t>(runtime::kUnknownWorker)}, when_ns);
 }
 
 }  // namespace dial9::internal

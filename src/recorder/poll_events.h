@@ -28,7 +28,8 @@ extern constinit runtime::Place g_no_place;
                                                              runtime::TaskId task,
                                                              runtime::Place& place,
                                                              std::uint64_t when_ns) noexcept;
-[[gnu::cold, gnu::noinline]] std::uint64_t record_poll_end(std::uint32_t worker) noexcept;
+[[gnu::cold, gnu::noinline]] std::uint64_t record_poll_end(std::uint32_t worker,
+                                                           std::uint64_t when_ns) noexcept;
 [[gnu::cold, gnu::noinline]] std::uint64_t record_wake(runtime::TaskId waker, runtime::TaskId woken,
                                                        std::uint64_t when_ns) noexcept;
 
@@ -96,8 +97,8 @@ struct ShortVarint {
 // by reference is read after the clock, so that it needs no register meanwhile.
 [[gnu::always_inline]] inline std::uint64_t finish_poll_start(
     ThreadBuffer& buffer, std::uint32_t epoch, const std::uint32_t& worker,
-    const runtime::TaskId& task, runtime::Place* const& place) noexcept {
-  const std::uint64_t ns = line_at(buffer.clock, read_ticks());
+    const runtime::TaskId& task, runtime::Place* const& place, std::uint64_t when_ns = 0) noexcept {
+  const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(buffer.clock, read_ticks());
   std::uint8_t* at =
       put_event_head(buffer, buffer.cursor, kFixedTypeId<PollStartEvent>, ns, worker);
   at = put_raw(put_short_id(at + 2, task), __atomic_load_n(&place->id, __ATOMIC_RELAXED));
@@ -106,8 +107,9 @@ struct ShortVarint {
 }
 [[gnu::always_inline]] inline std::uint64_t finish_poll_end(ThreadBuffer& buffer,
                                                             std::uint32_t epoch,
-                                                            const std::uint32_t& worker) noexcept {
-  const std::uint64_t ns = line_at(buffer.clock, read_ticks());
+                                                            const std::uint32_t& worker,
+                                                            std::uint64_t when_ns = 0) noexcept {
+  const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(buffer.clock, read_ticks());
   std::uint8_t* at = put_event_head(buffer, buffer.cursor, kFixedTypeId<PollEndEvent>, ns, worker);
   finish_poll_event(buffer, epoch, at + 1, ns);
   return ns;
@@ -139,23 +141,24 @@ struct ShortVarint {
   return ns;
 }
 
-// The whole events. `epoch` is recording_epoch(), which may be 0. Now.
+// The whole events. `epoch` is recording_epoch(), which may be 0. `when_ns` 0: now.
 inline std::uint64_t write_poll_start(std::uint32_t epoch, std::uint32_t worker,
-                                      runtime::TaskId task, runtime::Place& place) noexcept {
+                                      runtime::TaskId task, runtime::Place& place,
+                                      std::uint64_t when_ns = 0) noexcept {
   if (__builtin_expect(
           worker < kShortWorkers && task < kShortTasks && begin_poll_start(t_buffer, epoch, place),
           1)) {
-    return finish_poll_start(t_buffer, epoch, worker, task, &place);
+    return finish_poll_start(t_buffer, epoch, worker, task, &place, when_ns);
   }
-  return record_poll_start(worker, task, place, 0);
+  return record_poll_start(worker, task, place, when_ns);
 }
-inline std::uint64_t write_poll_end(std::uint32_t epoch, std::uint32_t worker) noexcept {
+inline std::uint64_t write_poll_end(std::uint32_t epoch, std::uint32_t worker,
+                                    std::uint64_t when_ns = 0) noexcept {
   if (__builtin_expect(worker < kShortWorkers && begin_poll_event(t_buffer, epoch), 1)) {
-    return finish_poll_end(t_buffer, epoch, worker);
+    return finish_poll_end(t_buffer, epoch, worker, when_ns);
   }
-  return record_poll_end(worker);
+  return record_poll_end(worker, when_ns);
 }
-// `when_ns` 0: now.
 inline std::uint64_t write_wake(std::uint32_t epoch, runtime::TaskId waker, runtime::TaskId woken,
                                 std::uint64_t when_ns) noexcept {
   const bool is_short = waker < kShortTasks && woken < kShortTasks;

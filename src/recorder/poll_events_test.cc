@@ -38,7 +38,7 @@ std::vector<std::uint8_t> written_by(const std::function<void()>& call) {
 // Everything is defined in the thread's chunk, and the short way is open.
 void warm_up() {
   record_poll_start(1, 1, g_place, 0);
-  record_poll_end(1);
+  record_poll_end(1, 0);
   record_wake(1, 1, 0);
   if (t_buffer.clock.mult == 0) GTEST_SKIP() << "the short way reads the time-stamp counter";
   ASSERT_LT(t_buffer.cursor, t_buffer.poll_events_end);
@@ -54,7 +54,12 @@ TEST(PollEvents, HaveTheBytesOfTheGeneralWay) {
       EXPECT_EQ(written_by([&] { write_poll_start(epoch, worker, id, g_place); }),
                 written_by([&] { record_poll_start(worker, id, g_place, 0); }));
       EXPECT_EQ(written_by([&] { write_poll_end(epoch, worker); }),
-                written_by([&] { record_poll_end(worker); }));
+                written_by([&] { record_poll_end(worker, 0); }));
+      EXPECT_EQ(
+          written_by([&] { write_poll_start(epoch, worker, id, g_place, t_buffer.base_ns + 1); }),
+          written_by([&] { record_poll_start(worker, id, g_place, t_buffer.base_ns + 1); }));
+      EXPECT_EQ(written_by([&] { write_poll_end(epoch, worker, t_buffer.base_ns + 1); }),
+                written_by([&] { record_poll_end(worker, t_buffer.base_ns + 1); }));
     }
     EXPECT_EQ(written_by([&] { write_wake(epoch, id, 300, 0); }),
               written_by([&] { record_wake(id, 300, 0); }));
@@ -83,7 +88,12 @@ TEST(PollEvents, OfAStampInThePastHaveItExactly) {
   if (IsSkipped()) return;
   const std::uint64_t past_ns = t_buffer.base_ns - 1'000'000'000;
   write_wake(recording_epoch(), 5, 77, past_ns);
-  EXPECT_EQ(recorder.read().stamps("WakeEventEvent").back(), past_ns);
+  EXPECT_EQ(write_poll_start(recording_epoch(), 3, 77, g_place, past_ns + 1), past_ns + 1);
+  EXPECT_EQ(write_poll_end(recording_epoch(), 3, past_ns + 2), past_ns + 2);
+  const Trace trace = recorder.read();
+  EXPECT_EQ(trace.stamps("WakeEventEvent").back(), past_ns);
+  EXPECT_EQ(trace.stamps("PollStartEvent").back(), past_ns + 1);
+  EXPECT_EQ(trace.stamps("PollEndEvent").back(), past_ns + 2);
 }
 
 TEST(PollEvents, AreCompleteAcrossManyChunks) {

@@ -15,8 +15,10 @@ using internal::ThreadState;
 constinit std::atomic<std::uint64_t> g_next_task_block{0};
 constexpr std::uint64_t kTaskBlock = 256;
 
-internal::PollStartEvent start_event(const Poll& poll) noexcept {
-  return {poll.worker, 0, poll.task.id, internal::place_of(poll.task)};
+// `when_ns` 0: now.
+std::uint64_t write_start(const Poll& poll, std::uint64_t when_ns) noexcept {
+  return internal::write_poll_start(internal::recording_epoch(), poll.worker, poll.task.id,
+                                    internal::place_of(poll.task), when_ns);
 }
 
 // The open poll around, if any; deferred ones between are then known to be a scheduler's own.
@@ -44,18 +46,14 @@ Poll* paused_around(Poll* poll) noexcept {
     poll.state = Poll::State::kMerged;
     return when_ns != 0 ? when_ns : now_ns();
   }
+  const std::uint32_t epoch = internal::recording_epoch();
   poll.state = Poll::State::kOpen;
   if (around != nullptr) {
     around->state = Poll::State::kPaused;
-    if (when_ns == 0) {
-      when_ns = internal::write_poll_end(internal::recording_epoch(), around->worker);
-    } else {
-      record_at(internal::PollEndEvent{around->worker}, when_ns);
-    }
+    when_ns = internal::write_poll_end(epoch, around->worker, when_ns);
     internal::poll_ended(*around, when_ns);
   }
-  when_ns = internal::record_poll_start(poll.worker, poll.task.id, internal::place_of(poll.task),
-                                        when_ns);
+  when_ns = write_start(poll, when_ns);
   internal::poll_started(poll, when_ns);
   return when_ns;
 }
@@ -75,7 +73,7 @@ void serve_again(const Poll& ended) noexcept {
   serve_again(ended);
   if (Poll* paused = paused_around(ended.outer)) {
     paused->state = Poll::State::kOpen;
-    record_at(start_event(*paused), stamp);
+    write_start(*paused, stamp);
     internal::poll_started(*paused, stamp);
   }
   return stamp;
@@ -150,7 +148,7 @@ std::uint64_t poll_start_deferred(Poll& poll, RuntimeId runtime, TaskRef task) n
 
 void poll_confirm(Poll& poll) noexcept {
   if (poll.state != Poll::State::kDeferred) return;
-  start_nested(poll, poll.start_ns);
+  poll.start_ns = start_nested(poll, poll.start_ns);
 }
 
 std::uint64_t poll_end(Poll& poll) noexcept {
@@ -176,7 +174,7 @@ void switch_task(TaskRef task) noexcept {
   internal::poll_ended(*poll, stamp);
   poll->task = task;
   task_ready_at(task.id, waker, stamp);
-  record_at(start_event(*poll), stamp);
+  write_start(*poll, stamp);
   internal::poll_started(*poll, stamp);
 }
 
