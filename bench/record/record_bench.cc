@@ -103,6 +103,10 @@ void clock_gettime_read(benchmark::State& state) {
   run_batches(state, [](std::uint64_t) { benchmark::DoNotOptimize(internal::kernel_now_ns()); });
 }
 
+void now(benchmark::State& state) {
+  run_batches(state, [](std::uint64_t) { benchmark::DoNotOptimize(internal::now_ns()); });
+}
+
 struct alignas(16) Slot {
   std::uint64_t stamp, value;
 };
@@ -178,6 +182,7 @@ void bytes_per_event(benchmark::State& state) {
 BENCHMARK(empty_loop)->UseManualTime();
 BENCHMARK(rdtsc)->UseManualTime();
 BENCHMARK(clock_gettime_read)->UseManualTime();
+BENCHMARK(now)->UseManualTime();
 BENCHMARK(rdtsc_and_store)->UseManualTime();
 BENCHMARK(rdtsc_and_store)->UseManualTime()->Threads(2);
 BENCHMARK(event_three_fields)->UseManualTime();

@@ -12,7 +12,6 @@
 #include <climits>
 #include <cstring>
 
-#include "base/thread_word.h"
 #include "dial9/internal/pool.h"
 #include "dial9/internal/write_event.h"
 #include "recorder/arena.h"
@@ -241,7 +240,8 @@ namespace {
 // A handler in between may have given out, and noted, a later time: that one stays.
 void note_read(ThreadBuffer& buffer, std::uint64_t ns) noexcept {
   std::uint64_t noted = buffer.read_ns;
-  while (noted < ns && !exchange_on_thread(buffer.read_ns, &noted, ns)) {
+  while (noted < ns && !__atomic_compare_exchange_n(&buffer.read_ns, &noted, ns, false,
+                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 }
 
