@@ -28,20 +28,12 @@ void PerfBackend::halt() {
   if (threads_) threads_->halt();
 }
 
-// Without samples in the kernel, what the count has beyond the samples is time spent there as well,
-// and the next sample's stack isn't where it went.
-std::uint32_t PerfBackend::weight_of(const PerfSample& sample, PerfProgress& progress) const {
-  if (!plan_.has_kernel) return 1;
-  const std::uint64_t due = (sample.count_ns + plan_.period_ns / 2) / plan_.period_ns;
-  const std::uint64_t weight = due > progress.periods ? due - progress.periods : 1;
-  progress.periods += weight;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(weight, ~std::uint32_t{0}));
-}
-
 void PerfBackend::take(const PerfSample& sample, const std::string& name, PerfProgress& progress,
                        const Sink& sink) {
+  constexpr std::uint64_t kMostPeriods = ~std::uint32_t{0};
+  const std::uint64_t periods = std::min(progress.weigh(sample.count_ns, plan_), kMostPeriods);
   const std::uint32_t weight =
-      progress.thinning.take(weight_of(sample, progress), one_in_, sample.at_ns);
+      progress.thinning.take(static_cast<std::uint32_t>(periods), one_in_, sample.at_ns);
   if (weight == 0) return;
   std::size_t count = 0;
   for (const std::uint64_t address : sample.in_kernel) {
@@ -66,9 +58,9 @@ void PerfBackend::drain(std::uint64_t /*now_ns*/, const Sink& sink) {
   if (!threads_) return;
   threads_->drain([&](const PerfSample& sample, const std::string& name,
                       PerfProgress& progress) { take(sample, name, progress, sink); },
-                  [&](std::uint64_t lost) {
-                    lost_.samples += lost;
-                    lost_.periods += lost;
+                  [&](std::uint64_t samples, std::uint64_t periods) {
+                    lost_.samples += samples;
+                    lost_.periods += periods;
                   });
 }
 

@@ -36,7 +36,6 @@ class PerfBackend final : public SampleBackend {
 
   void take(const PerfSample& sample, const std::string& name, PerfProgress& progress,
             const Sink& sink);
-  std::uint32_t weight_of(const PerfSample& sample, PerfProgress& progress) const;
 
   const PerfPlan plan_;
   std::optional<PerfThreads> threads_;

@@ -171,5 +171,38 @@ TEST(PerfEvent, ARingHoldsTheSamplesOfThreeTenthsOfASecondWithinItsBounds) {
   EXPECT_EQ(perf_ring_bytes(1'000'000), std::size_t{512} << 10);
 }
 
+constexpr std::uint64_t kMs = 1'000'000;
+
+// 138 samples of 200 periods: the machine was away in between.
+TEST(PerfProgress, LostSamplesStandForAllThatWasCountedUntilTheEnd) {
+  PerfProgress progress;
+  EXPECT_EQ(progress.weigh(3 * kMs, kPlan), 3U);
+  EXPECT_EQ(progress.lose(137, 200 * kMs + kMs / 2, true, kPlan), 197U);
+  EXPECT_EQ(progress.periods, 200U);
+  EXPECT_EQ(progress.lost, 137U);
+}
+
+TEST(PerfProgress, TheSampleBehindALossHasItsShareAndNotWhatWasLost) {
+  PerfProgress progress;
+  EXPECT_EQ(progress.lose(99, 200 * kMs, false, kPlan), 198U);
+  EXPECT_EQ(progress.weigh(200 * kMs, kPlan), 2U);
+  EXPECT_EQ(progress.weigh(201 * kMs, kPlan), 1U);
+  EXPECT_EQ(progress.periods, 201U) << "as the event counted";
+}
+
+TEST(PerfProgress, EveryLostSampleStandsForOnePeriodAtLeast) {
+  PerfProgress progress;
+  EXPECT_EQ(progress.lose(5, 3 * kMs, false, kPlan), 5U);
+  EXPECT_EQ(progress.weigh(3 * kMs, kPlan), 1U);
+  EXPECT_EQ(progress.lose(2, 0, true, kPlan), 2U) << "its descriptor was gone";
+}
+
+TEST(PerfProgress, WithoutSamplesInTheKernelEachStandsForOnePeriod) {
+  constexpr PerfPlan kUserOnly{.period_ns = kMs, .has_kernel = false, .counts_lost = true};
+  PerfProgress progress;
+  EXPECT_EQ(progress.weigh(9 * kMs, kUserOnly), 1U);
+  EXPECT_EQ(progress.lose(4, 50 * kMs, false, kUserOnly), 4U);
+}
+
 }  // namespace
 }  // namespace dial9::internal

@@ -75,13 +75,43 @@ UniqueFd move_up(UniqueFd fd) {
   return moved ? std::move(moved) : std::move(fd);
 }
 
-// The event's count and, where `counts_lost`, how many samples found no room.
-std::uint64_t read_lost(int fd) {
+// What an event says when it is read; zeros: its descriptor is gone.
+struct EventCounts {
+  std::uint64_t count = 0;
+  std::uint64_t lost = 0;  // where the plan counts them
+};
+EventCounts read_counts(int fd) {
   std::uint64_t words[2] = {};
-  return ::read(fd, words, sizeof words) == static_cast<ssize_t>(sizeof words) ? words[1] : 0;
+  return ::read(fd, words, sizeof words) > 0 ? EventCounts{words[0], words[1]} : EventCounts{};
+}
+
+// Without samples in the kernel, what the count has beyond the samples is time spent there as well.
+bool has_all_time(const PerfPlan& plan) {
+  return plan.has_kernel && plan.kind == PerfKind::kCpuClock;
 }
 
 }  // namespace
+
+std::uint64_t PerfProgress::weigh(std::uint64_t count_ns, const PerfPlan& plan) {
+  if (!has_all_time(plan)) return 1;
+  const std::uint64_t due = (count_ns + plan.period_ns / 2) / plan.period_ns;
+  const std::uint64_t weight = due > periods ? due - periods : 1;
+  periods += weight;
+  return weight;
+}
+
+std::uint64_t PerfProgress::lose(std::uint64_t more, std::uint64_t count_ns, bool is_end,
+                                 const PerfPlan& plan) {
+  std::uint64_t share = more;
+  if (has_all_time(plan)) {
+    const std::uint64_t due = (count_ns + (is_end ? 0 : plan.period_ns / 2)) / plan.period_ns;
+    const std::uint64_t since = due > periods ? due - periods : 0;
+    share = std::max(more, since * more / (more + (is_end ? 0 : 1)));
+  }
+  lost += more;
+  periods += share;
+  return share;
+}
 
 PerfRoom perf_room(std::size_t opened) {
   PerfRoom room;
@@ -106,7 +136,8 @@ PerfThreads::PerfThreads(const PerfPlan& plan) : plan_(plan) {}
 
 PerfThreads::~PerfThreads() {
   halt();
-  drain([](const PerfSample&, const std::string&, PerfProgress&) {}, [](std::uint64_t) {});
+  drain([](const PerfSample&, const std::string&, PerfProgress&) {},
+        [](std::uint64_t, std::uint64_t) {});
 }
 
 void PerfThreads::refuse(Thread& thread, std::string why) {
@@ -154,9 +185,10 @@ void PerfThreads::open(std::uint32_t tid, Thread& thread) {
   if (plan_.kind == PerfKind::kCpuClock) name(tid, thread);
 }
 
-// Switches need none.
+// Switches need none. One that ended meanwhile keeps the name it had.
 void PerfThreads::name(std::uint32_t tid, Thread& thread) {
-  thread.name = parse_thread_status(read_thread_status(tid), 0).name;
+  std::string now = parse_thread_status(read_thread_status(tid), 0).name;
+  if (!now.empty()) thread.name = std::move(now);
 }
 
 // Its samples are read by the next drain(), which closes it. Where the host closed its descriptor,
@@ -172,10 +204,11 @@ void PerfThreads::end(Thread& thread) {
 
 void PerfThreads::close(Thread& thread, const OnLost& on_lost) {
   // What was lost after the last sample that got through, no record tells.
-  if (plan_.counts_lost) {
-    const std::uint64_t lost = read_lost(thread.event.get());
-    if (lost > thread.progress.lost) on_lost(lost - thread.progress.lost);
-  }
+  const EventCounts counts = read_counts(thread.event.get());
+  const std::uint64_t known = thread.progress.lost;
+  std::uint64_t more = std::exchange(thread.progress.lost_now, 0);
+  if (plan_.counts_lost) more = counts.lost > known ? counts.lost - known : 0;
+  if (more != 0) on_lost(more, thread.progress.lose(more, counts.count, true, plan_));
   ring_bytes_ -= thread.ring->bytes();
   --opened_;
 }
@@ -266,26 +299,27 @@ std::size_t PerfThreads::take_records(PerfRing& ring, Function function) {
 }
 
 void PerfThreads::drain_one(Thread& thread, const OnSample& on_sample, const OnLost& on_lost) {
+  // Most threads give themselves a name as soon as they run, which may be after they were found.
+  if (!thread.has_samples && !thread.ring->is_empty()) {
+    thread.has_samples = true;
+    if (plan_.kind == PerfKind::kCpuClock) name(thread.tid, thread);
+  }
   take_records(*thread.ring, [&](std::span<const std::byte> record) {
     perf_event_header header{};
     std::memcpy(&header, record.data(), sizeof header);
     if (header.type == PERF_RECORD_THROTTLE) ++counts_.throttled;
+    PerfProgress& progress = thread.progress;
     if (header.type == PERF_RECORD_LOST && !plan_.counts_lost && record.size() >= 24) {
       std::uint64_t lost = 0;
       std::memcpy(&lost, record.data() + 16, sizeof lost);
-      thread.progress.lost += lost;
-      thread.progress.periods += lost;
-      on_lost(lost);
+      progress.lost_now += lost;
     }
     const auto sample = parse_perf_sample(record, plan_);
     if (!sample) return;
-    if (plan_.counts_lost && sample->lost > thread.progress.lost) {
-      const std::uint64_t lost = sample->lost - thread.progress.lost;
-      thread.progress.lost = sample->lost;
-      thread.progress.periods += lost;
-      on_lost(lost);
-    }
-    on_sample(*sample, thread.name, thread.progress);
+    std::uint64_t more = std::exchange(progress.lost_now, 0);
+    if (plan_.counts_lost && sample->lost > progress.lost) more = sample->lost - progress.lost;
+    if (more != 0) on_lost(more, progress.lose(more, sample->count_ns, false, plan_));
+    on_sample(*sample, thread.name, progress);
   });
 }
 
@@ -309,7 +343,7 @@ bool PerfThreads::drain_switches(std::uint32_t tid, std::vector<ThreadSwitch>* t
 void PerfThreads::drain_ended_switches(std::vector<ThreadSwitch>* to) {
   for (Thread& thread : ending_) {
     drain_switches(*thread.ring, thread.tid, to);
-    close(thread, [](std::uint64_t) {});
+    close(thread, [](std::uint64_t, std::uint64_t) {});
   }
   ending_.clear();
 }

@@ -45,11 +45,19 @@ struct PerfCounts {
   std::uint64_t throttled = 0;    // times, so far
 };
 
-// What a thread's event has counted, beside its samples.
+// What a thread's event has counted, beside its samples. A timer that came late, where the machine
+// wasn't there (steal), makes one sample of several periods: the event's count says of how many.
 struct PerfProgress {
-  std::uint64_t lost = 0;     // counted so far
-  std::uint64_t periods = 0;  // of the thread's time, that samples and losses stand for so far
+  std::uint64_t lost = 0;      // counted so far
+  std::uint64_t lost_now = 0;  // told of, before the sample that is to come
+  std::uint64_t periods = 0;   // of the thread's time, that samples and losses stand for so far
   Thinning thinning{};
+
+  // How many periods a sample at `count_ns` stands for.
+  std::uint64_t weigh(std::uint64_t count_ns, const PerfPlan& plan);
+  // The same of `more` lost samples, before the sample at `count_ns`, or the end there: each of
+  // them, and that sample, has an equal part of what went by. At least `more`.
+  std::uint64_t lose(std::uint64_t more, std::uint64_t count_ns, bool is_end, const PerfPlan& plan);
 };
 
 // One thread at a time.
@@ -68,8 +76,8 @@ class PerfThreads {
   void halt();
 
   using OnSample = std::function<void(const PerfSample&, const std::string& name, PerfProgress&)>;
-  using OnLost = std::function<void(std::uint64_t)>;
-  // What the rings hold. `on_lost`: samples for which a ring had no room.
+  using OnLost = std::function<void(std::uint64_t samples, std::uint64_t periods)>;
+  // What the rings hold. `on_lost`: samples for which a ring had no room, and what they stood for.
   void drain(const OnSample& on_sample, const OnLost& on_lost);
   // The same of one thread's ring; false: it has none.
   bool drain(std::uint32_t tid, const OnSample& on_sample, const OnLost& on_lost);
@@ -90,6 +98,7 @@ class PerfThreads {
     std::unique_ptr<PerfRing> ring;
     std::uint64_t round = 0;  // of the scan that saw it last
     std::string name;
+    bool has_samples = false;
     PerfProgress progress;
   };
 

@@ -63,7 +63,7 @@ void SwitchStacks::scan(std::uint32_t own_tid) {
   }
   threads_.drain(
       [this](const PerfSample& sample, const std::string&, PerfProgress&) { keep(sample); },
-      [](std::uint64_t) {});
+      [](std::uint64_t, std::uint64_t) {});
 }
 
 void SwitchStacks::forget_all_but(std::span<const std::uint32_t> tids,
@@ -78,7 +78,7 @@ void SwitchStacks::match(std::uint32_t tid, std::span<ThreadSwitch> switches,
                          std::vector<SwitchStack>* to) {
   const bool has_event = threads_.drain(
       tid, [this](const PerfSample& sample, const std::string&, PerfProgress&) { keep(sample); },
-      [](std::uint64_t) {});
+      [](std::uint64_t, std::uint64_t) {});
   const auto known = matchers_.find(tid);
   if (known == matchers_.end() && !has_event) return;
   const std::size_t before = to->size();
