@@ -20,10 +20,10 @@
 #include <chrono>
 #include <csignal>
 #include <exception>
-#include <map>
 #include <new>
 
 #include "server/http.h"
+#include "server/places.h"
 
 namespace dial9::server {
 namespace {
@@ -37,7 +37,6 @@ using boost::system::error_code;
 constexpr std::uint32_t kHeaderLimitBytes = 16 * 1024;
 constexpr std::uint64_t kBodyLimitBytes = 4 * 1024;
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 using Parser = http::request_parser<http::string_body>;
 using Message = http::response<http::span_body<const char>>;
@@ -97,56 +96,15 @@ std::uint64_t steady_ns() {
 }
 
 // An open connection. Of the network thread alone.
-struct Place {
-  explicit Place(tcp::socket connected) : socket(std::move(connected)) {
+struct Connection : Place {
+  explicit Connection(tcp::socket connected) : socket(std::move(connected)) {
     error_code ignored;
-    client = socket.remote_endpoint(ignored).address();
+    const auto address = socket.remote_endpoint(ignored).address();
+    const auto whole =
+        address.is_v4() ? make_address_v6(asio::ip::v4_mapped, address.to_v4()) : address.to_v6();
+    client = whole.to_bytes();
   }
   tcp::socket socket;
-  asio::ip::address client;
-  std::uint64_t deadline_ns = kNever;
-  std::uint64_t waits_since_ns = kNever;  // for a request; kNever: one is being answered
-};
-
-// The open connections, each with a time by which it must be further.
-class Places {
- public:
-  void add(Place& place) { places_.push_back(&place); }
-  void remove(const Place& place) { std::erase(places_, &place); }
-  std::size_t size() const { return places_.size(); }
-
-  // What it awaits ends with an error.
-  void end(Place& place) {
-    remove(place);
-    error_code ignored;
-    place.socket.close(ignored);
-  }
-
-  void end_overdue(std::uint64_t now_ns) {
-    for (std::size_t i = places_.size(); i-- != 0;) {  // from the back: end() takes it out
-      if (places_[i]->deadline_ns <= now_ns) end(*places_[i]);
-    }
-  }
-
-  // See HttpOptions::max_connections. False: the newcomer, which is one of them, has to go.
-  bool make_room_for(const Place& newcomer) {
-    std::map<asio::ip::address, std::size_t> counts;
-    for (const Place* const place : places_) ++counts[place->client];
-    Place* victim = nullptr;
-    for (Place* const place : places_) {
-      if (place == &newcomer || place->waits_since_ns == kNever) continue;
-      const bool is_first = victim == nullptr || counts[place->client] > counts[victim->client];
-      const bool is_longer = !is_first && counts[place->client] == counts[victim->client] &&
-                             place->waits_since_ns < victim->waits_since_ns;
-      if (is_first || is_longer) victim = place;
-    }
-    if (victim == nullptr || counts[victim->client] < counts[newcomer.client]) return false;
-    end(*victim);
-    return true;
-  }
-
- private:
-  std::vector<Place*> places_;
 };
 
 }  // namespace
@@ -162,14 +120,29 @@ struct HttpServer::Impl {
   asio::awaitable<void> accept_loop();
   asio::awaitable<void> session(tcp::socket socket);
   asio::awaitable<void> deadline_loop();
-  asio::awaitable<bool> exchange(Place& place, beast::flat_buffer& buffer, bool is_first);
-  asio::awaitable<bool> first_byte(Place& place, const beast::flat_buffer& buffer);
-  asio::awaitable<void> write(Place& place, const Response& response, unsigned version,
+  asio::awaitable<bool> exchange(Connection& place, beast::flat_buffer& buffer, bool is_first);
+  asio::awaitable<bool> first_byte(Connection& place, const beast::flat_buffer& buffer);
+  asio::awaitable<void> write(Connection& place, const Response& response, unsigned version,
                               bool keep_alive, bool is_head);
   asio::awaitable<Response> call(const Request& request);
   std::uint64_t now_ns() const { return options.now_ns ? options.now_ns() : steady_ns(); }
   void await_within(Place& place, unsigned seconds) const {
     place.deadline_ns = now_ns() + seconds * kNsPerSecond;
+  }
+  // What it awaits ends with an error.
+  void end(Place& place) {
+    places.remove(place);
+    error_code ignored;
+    static_cast<Connection&>(place).socket.close(ignored);
+  }
+  void end_overdue() {
+    const std::uint64_t now = now_ns();
+    while (Place* const place = places.overdue(now)) end(*place);
+  }
+  bool make_room_for(const Place& newcomer) {
+    Place* const victim = places.victim_of(newcomer);
+    if (victim != nullptr) end(*victim);
+    return victim != nullptr;
   }
   void end() {
     error_code ignored;
@@ -196,7 +169,7 @@ asio::awaitable<Response> HttpServer::Impl::call(const Request& request) {
   }
 }
 
-asio::awaitable<void> HttpServer::Impl::write(Place& place, const Response& response,
+asio::awaitable<void> HttpServer::Impl::write(Connection& place, const Response& response,
                                               unsigned version, bool keep_alive, bool is_head) {
   const std::string_view body =
       response.static_body.empty() ? std::string_view(response.body) : response.static_body;
@@ -216,7 +189,8 @@ asio::awaitable<void> HttpServer::Impl::write(Place& place, const Response& resp
 }
 
 // Of a request after another one: a client may rest between them, but not within one.
-asio::awaitable<bool> HttpServer::Impl::first_byte(Place& place, const beast::flat_buffer& buffer) {
+asio::awaitable<bool> HttpServer::Impl::first_byte(Connection& place,
+                                                   const beast::flat_buffer& buffer) {
   if (buffer.size() != 0) co_return true;
   await_within(place, options.idle_timeout_s);
   error_code error;
@@ -226,7 +200,7 @@ asio::awaitable<bool> HttpServer::Impl::first_byte(Place& place, const beast::fl
 }
 
 // One request and its reply; false: the connection ends.
-asio::awaitable<bool> HttpServer::Impl::exchange(Place& place, beast::flat_buffer& buffer,
+asio::awaitable<bool> HttpServer::Impl::exchange(Connection& place, beast::flat_buffer& buffer,
                                                  bool is_first) {
   Parser parser;
   parser.header_limit(kHeaderLimitBytes);
@@ -240,8 +214,8 @@ asio::awaitable<bool> HttpServer::Impl::exchange(Place& place, beast::flat_buffe
   error_code error;
   co_await http::async_read(place.socket, buffer, parser,
                             asio::redirect_error(asio::use_awaitable, error));
-  place.waits_since_ns = kNever;
-  place.deadline_ns = kNever;  // the handler takes as long as it takes
+  place.waits_since_ns = Place::kNever;
+  place.deadline_ns = Place::kNever;  // the handler takes as long as it takes
   if (error == http::error::body_limit || error == http::error::header_limit) {
     co_await write(place, error_response(413, "too_large", "send a shorter request"), 11, false,
                    false);
@@ -265,12 +239,12 @@ asio::awaitable<void> HttpServer::Impl::session(tcp::socket socket) {
     Places& places;
     Place& place;
   };
-  Place place(std::move(socket));
+  Connection place(std::move(socket));
   const Seat seat(places, place);
   error_code ignored;
   place.socket.set_option(tcp::no_delay(true), ignored);
   try {
-    if (places.size() > options.max_connections && !places.make_room_for(place)) {
+    if (places.size() > options.max_connections && !make_room_for(place)) {
       co_await write(place, error_response(503, "busy", "too many connections: try again later"),
                      11, false, false);
     } else {
@@ -289,7 +263,7 @@ asio::awaitable<void> HttpServer::Impl::deadline_loop() {
   while (acceptor.is_open()) {
     timer.expires_after(std::chrono::milliseconds(options.look_period_ms));
     co_await timer.async_wait(asio::use_awaitable);
-    places.end_overdue(now_ns());
+    end_overdue();
   }
 }
 
