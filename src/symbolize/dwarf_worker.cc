@@ -78,8 +78,10 @@ void answer_open(ByteReader& request, std::vector<OpenFile>& files, ByteWriter& 
   answer.u32(static_cast<std::uint32_t>(files.size() - 1));
 }
 
+using OnAddress = std::function<void(std::uint64_t)>;
+
 void answer_frames(ByteReader& request, std::vector<OpenFile>& files, std::size_t most_bytes,
-                   ByteWriter& answer) {
+                   const OnAddress& before_address, ByteWriter& answer) {
   const std::uint32_t number = request.u32();
   const std::uint32_t count = request.u32();
   if (number >= files.size()) return request.fail();
@@ -87,9 +89,12 @@ void answer_frames(ByteReader& request, std::vector<OpenFile>& files, std::size_
   FrameTable table;
   for (std::uint32_t i = 0; i < count && request.is_whole(); ++i) {
     const std::uint64_t address = request.u64();
-    if (table.empty() || table.written_bytes() < most_bytes)
-      table.add(address, file.dwarf.frames(address));
+    if (!table.empty() && table.written_bytes() >= most_bytes) continue;
+    note_progress(i + 1);
+    if (before_address) before_address(address);
+    table.add(address, file.dwarf.frames(address));
   }
+  note_progress(0);
   if (const auto unchanged = check_unchanged(file); !unchanged) {
     return write_error(answer, unchanged.error());
   }
@@ -133,7 +138,8 @@ void limit_itself() {
 
 }  // namespace
 
-int run_dwarf_worker(std::size_t most_answer_bytes) {
+int run_dwarf_worker(std::size_t most_answer_bytes, const OnAddress& before_address) {
+  open_notebook();
   limit_itself();
   std::vector<OpenFile> files;
   for (Bytes bytes; receive_question(bytes);) {
@@ -145,7 +151,7 @@ int run_dwarf_worker(std::size_t most_answer_bytes) {
         answer_open(request, files, answer);
         break;
       case kFramesQuestion:
-        answer_frames(request, files, most_answer_bytes, answer);
+        answer_frames(request, files, most_answer_bytes, before_address, answer);
         break;
       case kFetchQuestion:
         answer_fetch(request, answer);
@@ -192,8 +198,13 @@ Result<void> DwarfWorker::ask(std::uint32_t number, std::span<const std::uint64_
 }
 
 Result<FrameTable> DwarfWorker::answer(std::span<const std::uint64_t> asked) {
+  culprit_.reset();
   const Result<Bytes> bytes = process_.receive(options_.look_ms);
-  if (!bytes) return std::unexpected(bytes.error());
+  if (!bytes) {
+    const std::uint32_t noted = process_.last_noted();
+    if (noted != 0 && noted <= asked.size()) culprit_ = noted - 1;
+    return std::unexpected(bytes.error());
+  }
   WorkerAnswer<FrameTable> answer = read_frames_answer(*bytes, asked);
   if (!answer.makes_sense) process_.stop();
   return std::move(answer.value);

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +47,9 @@ class DwarfWorker {
   // was sent is taken before anything else is asked.
   Result<void> ask(std::uint32_t file, std::span<const std::uint64_t> addresses);
   Result<FrameTable> answer(std::span<const std::uint64_t> asked);
+  // Which of the addresses it was looking up when the process ended, after answer() failed;
+  // nothing: none, or that isn't known.
+  std::optional<std::size_t> culprit() const { return culprit_; }
 
  private:
   struct File {
@@ -58,11 +63,14 @@ class DwarfWorker {
   DwarfWorkerOptions options_;
   std::vector<File> files_;
   WorkerProcess process_;
+  std::optional<std::size_t> culprit_;
 };
 
 // The worker: answers on descriptor 0, a stream socket, until the other end closes it. Closes all
 // descriptors but the first three, and sets limits on its own memory, CPU time and files.
-// `most_answer_bytes`: addresses behind it are left for another question. Returns the exit code.
-int run_dwarf_worker(std::size_t most_answer_bytes = 8 << 20);
+// `most_answer_bytes`: addresses behind it are left for another question. `before_address`, for
+// tests: called before each is looked up. Returns the exit code.
+int run_dwarf_worker(std::size_t most_answer_bytes = 8 << 20,
+                     const std::function<void(std::uint64_t)>& before_address = {});
 
 }  // namespace dial9::symbolize

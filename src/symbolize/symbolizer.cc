@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "symbolize/demangle.h"
@@ -22,6 +23,9 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 constexpr std::size_t kMostModules = 8192;
 constexpr std::size_t kMostReaders = 2;
 constexpr std::size_t kMostNotes = 1000;
+// A file may end its reader so often; one that has to be waited for counts for four.
+constexpr unsigned kMostEnds = 8;
+constexpr unsigned kEndsOfALateOne = 4;
 constexpr std::size_t kTextCost = 96;  // what a text of its own takes beside its bytes
 
 // Lower-case hexadecimal digits alone: it becomes part of a path.
@@ -41,8 +45,13 @@ struct Symbolizer::State {
     std::unordered_map<const char*, std::string> demangled;
     std::string dwarf_path;  // the file with its debug information; empty: none, or not used
     std::array<std::optional<std::uint32_t>, kMostReaders> dwarf;  // each worker's number of it
-    FrameTable known;      // what its debug information says
-    bool has_new = false;  // that the cache on disk doesn't have
+    FrameTable known;                          // what its debug information says
+    bool has_new = false;                      // that the cache on disk doesn't have
+    unsigned ends = 0;                         // of readers
+    std::size_t skipped_together = 0;          // the last time, and
+    std::uint64_t behind_skipped = 0;          // the address after these; 0: none
+    std::unordered_set<std::uint64_t> unread;  // addresses that were asked for in vain
+    std::string trouble;                       // why; empty: nothing was
   };
   using Key = std::pair<std::string, std::string>;  // path, build id
   struct Note {
@@ -84,9 +93,13 @@ struct Symbolizer::State {
   std::vector<Frame> look(Module& module, std::uint64_t code);
   void keep(Module& module, const FrameTable& found);
   void give_up(Module& module, const Error& error);
+  bool skip(Module& module, std::size_t reader, std::span<const std::uint64_t> rest,
+            const Error& error);
+  static std::size_t next_question(const Module& module, std::span<const std::uint64_t>& rest);
+  std::vector<Note> all_notes() const;
   Result<void> ask(Module& module, std::size_t reader, std::span<const std::uint64_t> codes);
-  Result<std::size_t> answer(Module& module, std::size_t reader,
-                             std::span<const std::uint64_t> codes);
+  Result<std::size_t> answer(Module& module, std::size_t reader, std::size_t count,
+                             std::span<const std::uint64_t> rest);
   void look_together(Module& module, std::span<const std::uint64_t> codes);
   Module* module_of(std::string_view path, std::string_view build_id);
 };
@@ -237,9 +250,38 @@ void Symbolizer::State::keep(Module& module, const FrameTable& found) {
 }
 
 void Symbolizer::State::give_up(Module& module, const Error& error) {
-  note(module, (module.known.empty() ? "no lines from " : "not all lines from ") +
-                   module.dwarf_path + ": " + error.message);
+  module.trouble = (module.known.empty() ? "no lines from " : "not all lines from ") +
+                   module.dwarf_path + ": " + error.message;
   module.dwarf_path.clear();
+}
+
+// Where the reader ended at one of these addresses: that one is left out. What can't be read is
+// mostly a unit, so where the next one ends it, too, twice as many are. False: it isn't known at
+// which, or too many did.
+bool Symbolizer::State::skip(Module& module, std::size_t reader,
+                             std::span<const std::uint64_t> rest, const Error& error) {
+  const std::optional<std::size_t> at = workers[reader].culprit();
+  module.ends += error.code == ErrorCode::kLimit ? kEndsOfALateOne : 1;
+  if (!at || *at >= rest.size() || module.ends > kMostEnds) return false;
+  const bool is_next = module.behind_skipped != 0 && rest[*at] == module.behind_skipped;
+  const auto from = rest.subspan(*at);
+  const std::size_t count = std::min(is_next ? 2 * module.skipped_together : 1, from.size());
+  module.unread.insert(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(count));
+  module.skipped_together = count;
+  module.behind_skipped = count < from.size() ? from[count] : 0;
+  module.trouble = "not all lines from " + module.dwarf_path +
+                   ": the process that reads them ended at some addresses";
+  return true;
+}
+
+// Leaves out what is to be skipped at the front. Of how many addresses the next question is.
+std::size_t Symbolizer::State::next_question(const Module& module,
+                                             std::span<const std::uint64_t>& rest) {
+  const auto is_skipped = [&](std::uint64_t code) { return module.unread.contains(code); };
+  rest = rest.subspan(
+      static_cast<std::size_t>(std::ranges::find_if_not(rest, is_skipped) - rest.begin()));
+  const auto most = rest.first(std::min(rest.size(), DwarfWorker::kMostAddresses));
+  return static_cast<std::size_t>(std::ranges::find_if(most, is_skipped) - most.begin());
 }
 
 Result<void> Symbolizer::State::ask(Module& module, std::size_t reader,
@@ -253,14 +295,16 @@ Result<void> Symbolizer::State::ask(Module& module, std::size_t reader,
   return workers[reader].ask(*number, codes);
 }
 
-// Into `known` while there is room, and of the first address into `looked_up`. Of how many of the
-// addresses, from the first on.
-Result<std::size_t> Symbolizer::State::answer(Module& module, std::size_t reader,
-                                              std::span<const std::uint64_t> codes) {
-  const Result<FrameTable> found = workers[reader].answer(codes);
+// To the question about the first `count` of `rest`: into `known` while there is room, and of the
+// first address into `looked_up`. Of how many of the addresses, from the first on.
+Result<std::size_t> Symbolizer::State::answer(Module& module, std::size_t reader, std::size_t count,
+                                              std::span<const std::uint64_t> rest) {
+  looked_up.clear();
+  const Result<FrameTable> found = workers[reader].answer(rest.first(count));
+  if (!found && skip(module, reader, rest, found.error())) return 0;
   if (!found) return std::unexpected(found.error());
   keep(module, *found);
-  looked_up = found->frames(codes.front());
+  looked_up = found->frames(rest.front());
   return found->size();
 }
 
@@ -272,17 +316,17 @@ void Symbolizer::State::look_together(Module& module, std::span<const std::uint6
   std::array<std::span<const std::uint64_t>, kMostReaders> rest{codes.first(first),
                                                                 codes.subspan(first)};
   while (!module.dwarf_path.empty() && has_room() && !(rest[0].empty() && rest[1].empty())) {
-    std::array<std::span<const std::uint64_t>, kMostReaders> asked{};
+    std::array<std::size_t, kMostReaders> asked{};
     std::optional<Error> failed;
     for (std::size_t i = 0; i < kMostReaders; ++i) {
-      const auto next = rest[i].first(std::min(rest[i].size(), DwarfWorker::kMostAddresses));
-      const Result<void> sent = next.empty() ? Result<void>() : ask(module, i, next);
+      const std::size_t next = next_question(module, rest[i]);
+      const Result<void> sent = next == 0 ? Result<void>() : ask(module, i, rest[i].first(next));
       if (sent) asked[i] = next;
       if (!sent) failed = sent.error();
     }
     for (std::size_t i = 0; i < kMostReaders; ++i) {
-      if (asked[i].empty()) continue;
-      const Result<std::size_t> answered = answer(module, i, asked[i]);
+      if (asked[i] == 0) continue;
+      const Result<std::size_t> answered = answer(module, i, asked[i], rest[i]);
       if (answered) rest[i] = rest[i].subspan(*answered);
       if (!answered) failed = answered.error();
     }
@@ -293,17 +337,16 @@ void Symbolizer::State::look_together(Module& module, std::span<const std::uint6
 // What debug information says.
 std::vector<Frame> Symbolizer::State::look(Module& module, std::uint64_t code) {
   if (module.known.contains(code)) return module.known.frames(code);
-  if (module.dwarf_path.empty()) return {};
   const std::span<const std::uint64_t> one(&code, 1);
-  if (const Result<void> sent = ask(module, 0, one); !sent) {
-    give_up(module, sent.error());
-    return {};
+  if (!module.dwarf_path.empty() && !module.unread.contains(code)) {
+    const Result<void> sent = ask(module, 0, one);
+    const Result<std::size_t> answered =
+        sent ? answer(module, 0, 1, one) : std::unexpected(sent.error());
+    if (!answered) give_up(module, answered.error());
+    if (answered && *answered != 0) return std::move(looked_up);
   }
-  if (const Result<std::size_t> answered = answer(module, 0, one); !answered) {
-    give_up(module, answered.error());
-    return {};
-  }
-  return std::move(looked_up);
+  if (!module.trouble.empty()) module.unread.insert(code);
+  return {};
 }
 
 // Null: there are too many.
@@ -375,9 +418,22 @@ void Symbolizer::save() {
   }
 }
 
+// Where debug information couldn't be read, with the number of addresses by now.
+std::vector<Symbolizer::State::Note> Symbolizer::State::all_notes() const {
+  std::vector<Note> all = notes;
+  for (const auto& [key, module] : modules) {
+    if (module.trouble.empty()) continue;
+    const std::size_t count = module.unread.size();
+    const std::string none =
+        std::to_string(count) + (count == 1 ? " address has" : " addresses have");
+    all.push_back({key, module.trouble + (count == 0 ? "" : " (" + none + " none)"), false});
+  }
+  return all;
+}
+
 std::vector<std::string> Symbolizer::notes() const {
   std::vector<std::string> texts;
-  for (const State::Note& note : state_->notes) {
+  for (const State::Note& note : state_->all_notes()) {
     const bool is_wanted = state_->options.wants_lines || !note.is_of_lines;
     if (is_wanted && std::find(texts.begin(), texts.end(), note.text) == texts.end()) {
       texts.push_back(note.text);
@@ -389,7 +445,7 @@ std::vector<std::string> Symbolizer::notes() const {
 std::vector<std::string> Symbolizer::notes_of(std::string_view path, std::string_view build_id,
                                               bool wants_lines) const {
   std::vector<std::string> texts;
-  for (const State::Note& note : state_->notes) {
+  for (const State::Note& note : state_->all_notes()) {
     const bool is_wanted = wants_lines || !note.is_of_lines;
     if (is_wanted && note.of.first == path && note.of.second == build_id) {
       texts.push_back(note.text);

@@ -212,6 +212,10 @@ class SymbolizerLines : public SymbolizerTest {
     inlined_ = reinterpret_cast<std::uintptr_t>(inlined(1)) -
                (reinterpret_cast<std::uintptr_t>(::dlsym(handle_, "exported_worker")) - exported_);
   }
+  std::string debug_path() const {
+    return directory_ + "/.build-id/" + build_id_.substr(0, 2) + "/" + build_id_.substr(2) +
+           ".debug";
+  }
   // With the debug file; its debug information is read by `worker`.
   SymbolizerOptions with_lines(std::vector<std::string> worker = {DIAL9_DWARF_WORKER}) {
     const std::string by_id =
@@ -341,6 +345,50 @@ TEST_F(SymbolizerLines, KeepsWhatOneReaderFoundWhereTheOtherEnds) {
   ASSERT_EQ(symbolizer.notes().size(), 1U);
   EXPECT_EQ(symbolizer.notes()[0].find("not all lines from " + directory_), 0U)
       << symbolizer.notes()[0];
+}
+
+// The addresses from `begin` up to `end` end each reader.
+TEST_F(SymbolizerLines, LeavesOutTheAddressesThatEndAReaderAndSaysHowMany) {
+  const auto from = [&](std::uint64_t begin, std::uint64_t end) {
+    return with_lines({DIAL9_DWARF_WORKER, "8000000", std::to_string(begin), std::to_string(end)});
+  };
+  Symbolizer whole(with_lines());
+  std::vector<std::uint64_t> many;
+  for (std::uint64_t i = 0; i < 40; ++i) many.push_back(inlined_ + i);
+  for (const std::uint64_t bad : {std::uint64_t{1}, std::uint64_t{10}}) {
+    Symbolizer symbolizer(from(inlined_ + 5, inlined_ + 5 + bad));
+    symbolizer.expect(kStripped, build_id_, many);
+    std::size_t without = 0;
+    for (const std::uint64_t address : many) {
+      const auto frames = symbolizer.frames(kStripped, build_id_, address, false);
+      const auto all = whole.frames(kStripped, build_id_, address, false);
+      if (frames == all) continue;
+      ++without;
+      ASSERT_EQ(frames.size(), 1U);
+      EXPECT_EQ(frames[0].name, all.back().name) << "of the symbol table";
+      EXPECT_EQ(frames[0].line, 0U);
+    }
+    EXPECT_GE(without, bad);
+    ASSERT_EQ(symbolizer.notes().size(), 1U);
+    const std::string note = symbolizer.notes()[0];
+    EXPECT_EQ(note.find("not all lines from " + directory_), 0U) << note;
+    const std::string count = bad == 1 ? "(1 address has none)" : "(15 addresses have none)";
+    EXPECT_NE(note.find(count), std::string::npos) << note;
+  }
+}
+
+TEST_F(SymbolizerLines, GivesUpAFileOfWhichTooManyAddressesEndAReader) {
+  std::vector<std::uint64_t> few;
+  for (std::uint64_t i = 0; i < 40; i += 2) few.push_back(inlined_ + i);
+  Symbolizer symbolizer(with_lines({DIAL9_DWARF_WORKER, "8000000", "0", "9999999999"}));
+  for (const std::uint64_t address : few) {
+    for (const Frame& frame : symbolizer.frames(kStripped, build_id_, address, false)) {
+      EXPECT_EQ(frame.line, 0U);
+    }
+  }
+  ASSERT_EQ(symbolizer.notes().size(), 1U);
+  EXPECT_EQ(symbolizer.notes()[0], "no lines from " + debug_path() +
+                                       ": the process that does it ended (20 addresses have none)");
 }
 
 TEST_F(SymbolizerLines, KeepsNoMoreBytesThanItMayAndLooksAgain) {

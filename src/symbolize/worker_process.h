@@ -41,6 +41,8 @@ class WorkerProcess {
   // The same in two steps; the answer to one question is received before the next one is sent.
   Result<void> send(std::span<const std::uint8_t> question, int within_ms);
   Result<std::vector<std::uint8_t>> receive(int within_ms);
+  // What the process that ended last had noted (note_progress); 0: nothing.
+  std::uint32_t last_noted() const { return last_noted_; }
 
  private:
   std::unexpected<Error> failed(bool is_late, int within_ms);
@@ -50,9 +52,16 @@ class WorkerProcess {
   int starts_ = 0;
   pid_t pid_ = 0;  // 0: none runs
   UniqueFd socket_;
+  UniqueFd notebook_;  // a memory file, which outlives it
+  std::uint32_t last_noted_ = 0;
 };
 
-// The process's own side, on descriptor 0: the next question; false: there will be none.
+// The process's own side: the notebook on descriptor 3, if there is one; to be called once, before
+// that is closed. Then what it is at can be told: costs a store.
+void open_notebook();
+void note_progress(std::uint32_t number);
+
+// On descriptor 0: the next question; false: there will be none.
 bool receive_question(std::vector<std::uint8_t>& question);
 bool send_answer(std::span<const std::uint8_t> answer);
 
