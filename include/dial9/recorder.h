@@ -171,7 +171,9 @@ class Recorder {
   Recorder& operator=(Recorder&&) noexcept;
 
   // Starts recording. Fails (an inert handle and the reason) if a recorder runs in this process, if
-  // the directory is locked by another, can't be made, or an option is out of range.
+  // the directory is locked by another, can't be made, or an option is out of range. Descriptors
+  // that are kept have high numbers; one that is opened to be read once, by the recorder's thread,
+  // has the lowest free one for microseconds (docs/adr/0007-descriptor-table.md).
   static std::pair<Recorder, Status> start(const RecorderOptions& options) noexcept;
 
   // In the child of a fork (a prefork server's worker), on the handle that it inherited: starts a
