@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/descriptor_numbers.h"
@@ -30,6 +32,10 @@ std::string_view read_from(int fd, char* buffer, std::size_t room) noexcept {
   return {buffer, static_cast<std::size_t>(n)};
 }
 
+FileIdentity file_of(const struct stat& status) noexcept {
+  return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino), 0};
+}
+
 void close_slot(Slot& slot) noexcept {
   const int fd = slot.plus_one.exchange(0, std::memory_order_acquire) - 1;
   if (fd >= 0 && leads_to(fd, slot.file)) ::close(fd);
@@ -46,24 +52,28 @@ std::uint32_t places_here() noexcept {
 }  // namespace
 
 KeptFile::~KeptFile() {
-  if (slot_plus_one_ == 0 || generation_ != g_generation.load(std::memory_order_relaxed)) return;
-  close_slot(g_slots[slot_plus_one_ - 1]);
+  if (is_kept()) close_slot(g_slots[slot_plus_one_ - 1]);
 }
 
-std::string_view KeptFile::read(char* buffer, std::size_t room) noexcept {
-  const std::uint32_t generation = g_generation.load(std::memory_order_relaxed);
-  if (slot_plus_one_ != 0 && generation_ == generation) {
+bool KeptFile::is_kept() const noexcept {
+  return slot_plus_one_ != 0 && generation_ == g_generation.load(std::memory_order_relaxed);
+}
+
+int KeptFile::kept(struct stat* status) noexcept {
+  if (is_kept()) {
     Slot& slot = g_slots[slot_plus_one_ - 1];
     const int fd = slot.plus_one.load(std::memory_order_acquire) - 1;
-    if (leads_to(fd, slot.file)) return read_from(fd, buffer, room);
+    if (fd >= 0 && ::fstat(fd, status) == 0 && file_of(*status) == slot.file) return fd;
     close_slot(slot);  // by the host: it is opened again
   }
-  UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   slot_plus_one_ = 0;
-  if (!fd) return {};
-  const std::string_view text = read_from(fd.get(), buffer, room);
+  return -1;
+}
+
+void KeptFile::keep(UniqueFd fd) noexcept {
+  const std::uint32_t generation = g_generation.load(std::memory_order_relaxed);
   const std::uint32_t places = places_here();
-  for (std::uint32_t i = 0; i < places && slot_plus_one_ == 0 && !text.empty(); ++i) {
+  for (std::uint32_t i = 0; i < places; ++i) {
     Slot& slot = g_slots[i];
     int expected = 0;
     if (!slot.plus_one.compare_exchange_strong(expected, kBeingFilled, std::memory_order_acquire)) {
@@ -75,8 +85,33 @@ std::string_view KeptFile::read(char* buffer, std::size_t room) noexcept {
     slot.plus_one.store(fd.release() + 1, std::memory_order_release);
     slot_plus_one_ = i + 1;
     generation_ = generation;
+    return;
   }
+}
+
+std::string_view KeptFile::read(char* buffer, std::size_t room) noexcept {
+  struct stat status;
+  if (const int fd = kept(&status); fd >= 0) return read_from(fd, buffer, room);
+  UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  const std::string_view text = read_from(fd.get(), buffer, room);
+  if (!text.empty()) keep(std::move(fd));
   return text;
+}
+
+std::string_view KeptFile::read_and_close(char* buffer, std::size_t room) noexcept {
+  struct stat status;
+  if (kept(&status) >= 0) close_slot(g_slots[std::exchange(slot_plus_one_, 0U) - 1]);
+  const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  return fd ? read_from(fd.get(), buffer, room) : std::string_view();
+}
+
+bool KeptFile::status(struct stat* status) noexcept {
+  if (kept(status) >= 0) return true;
+  UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd || ::fstat(fd.get(), status) != 0) return false;
+  keep(std::move(fd));
+  return true;
 }
 
 std::size_t kept_files_open() noexcept {

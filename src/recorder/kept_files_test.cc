@@ -58,12 +58,50 @@ TEST_F(KeptFiles, OneThatIsMissingOrTooLongIsEmptyAndKeepsNothing) {
   EXPECT_EQ(kept_files_open(), 0U);
 }
 
+TEST_F(KeptFiles, OneThatIsReadSeldomKeepsNoDescriptorNorLeavesAnOldOne) {
+  write("a", "one");
+  KeptFile file(path("a"));
+  char buffer[64];
+  EXPECT_EQ(file.read_and_close(buffer, sizeof buffer), "one");
+  EXPECT_EQ(kept_files_open(), 0U);
+  EXPECT_EQ(text(file), "one");
+  EXPECT_TRUE(file.is_kept());
+  EXPECT_EQ(kept_files_open(), 1U);
+  write("a", "two!");
+  EXPECT_EQ(file.read_and_close(buffer, sizeof buffer), "two!");
+  EXPECT_FALSE(file.is_kept());
+  EXPECT_EQ(kept_files_open(), 0U);
+  EXPECT_EQ(number_of(path("a")), -1);
+}
+
+TEST_F(KeptFiles, ADirectorysStatusIsThatOfNowThroughOneDescriptorWhichTheHostMayClose) {
+  KeptFile directory(dir_.path());
+  struct stat status{};
+  ASSERT_TRUE(directory.status(&status));
+  EXPECT_TRUE(S_ISDIR(status.st_mode));
+  EXPECT_EQ(kept_files_open(), 1U);
+  ASSERT_EQ(::chmod(dir_.path().c_str(), 0750), 0);
+  ASSERT_TRUE(directory.status(&status));
+  EXPECT_EQ(status.st_mode & 0777U, 0750U);
+  const int number = number_of(dir_.path());
+  write("host", "the host's");
+  const UniqueFd host(::open(path("host").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::dup2(host.get(), number), number);
+  ASSERT_TRUE(directory.status(&status));
+  EXPECT_TRUE(S_ISDIR(status.st_mode)) << "never the host's file";
+  EXPECT_EQ(kept_files_open(), 1U);
+  const UniqueFd taken(number);
+  KeptFile missing(path("missing"));
+  EXPECT_FALSE(missing.status(&status));
+}
+
 TEST_F(KeptFiles, AllAreClosedAtRestAndOpenedAgain) {
   write("a", "one");
   KeptFile file(path("a"));
   EXPECT_EQ(text(file), "one");
   close_kept_files();
   EXPECT_EQ(kept_files_open(), 0U);
+  EXPECT_FALSE(file.is_kept());
   EXPECT_EQ(text(file), "one");
   EXPECT_EQ(kept_files_open(), 1U);
 }

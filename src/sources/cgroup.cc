@@ -129,7 +129,7 @@ std::optional<double> cpu_limit(const std::string& directory, int version) {
     }
   } else {
     quota = parse_number(read_text(directory + "/cpu.cfs_quota_us"));  // -1: none
-    period = parse_number(read_text(directory + "/cpu.cfs_period_us"));
+    if (quota) period = parse_number(read_text(directory + "/cpu.cfs_period_us"));
   }
   if (!quota || period.value_or(0) == 0) return std::nullopt;
   return static_cast<double>(*quota) / static_cast<double>(*period);

@@ -34,6 +34,16 @@ std::optional<std::string_view> line_of(std::string_view text, std::string_view 
   return std::nullopt;
 }
 
+// The number at `index` of those that blanks divide; absent where one before it isn't a number.
+MaybeNumber number_at(std::string_view text, int index) {
+  for (int at = 0;; ++at) {
+    text = without_blanks(text);
+    const MaybeNumber number = leading_number(text);
+    if (!number || at == index) return number;
+    text.remove_prefix(std::min(text.size(), text.find(' ')));
+  }
+}
+
 MaybeNumber total_of(std::string_view text, std::string_view kind) {
   const auto line = line_of(text, kind);
   constexpr std::string_view kTotal = " total=";
@@ -61,18 +71,16 @@ Pressure parse_pressure(std::string_view text) {
   return {total_of(text, "some"), total_of(text, "full")};
 }
 
+Pages parse_statm(std::string_view statm) {
+  // size resident shared text lib data dt
+  return {number_at(statm, 1), number_at(statm, 2)};
+}
+
 MaybeNumber parse_steal_ticks(std::string_view proc_stat) {
   // cpu user nice system idle iowait irq softirq steal guest guest_nice
   constexpr int kSteal = 7;
-  auto line = line_of(proc_stat, "cpu");
-  if (!line) return std::nullopt;
-  std::string_view left = *line;
-  for (int field = 0;; ++field) {
-    left = without_blanks(left);
-    const MaybeNumber number = leading_number(left);
-    if (!number || field == kSteal) return number;
-    left.remove_prefix(std::min(left.size(), left.find(' ')));
-  }
+  const auto line = line_of(proc_stat, "cpu");
+  return line ? number_at(*line, kSteal) : std::nullopt;
 }
 
 }  // namespace dial9::internal

@@ -24,6 +24,13 @@ struct Pressure {
 };
 Pressure parse_pressure(std::string_view text);
 
+// A process's memory in pages, of /proc/PID/statm.
+struct Pages {
+  MaybeNumber resident;
+  MaybeNumber shared;  // of them, those of files and of shared memory; the rest is anonymous
+};
+Pages parse_statm(std::string_view statm);
+
 // Sum over all CPUs of the time that the hypervisor gave to others, in the kernel's ticks.
 MaybeNumber parse_steal_ticks(std::string_view proc_stat);
 

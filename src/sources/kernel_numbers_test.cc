@@ -37,6 +37,17 @@ TEST(KernelNumbers, PressureHasBothTotalsOrOne) {
   EXPECT_FALSE(parse_pressure("some avg10=1.00\n").some_us);
 }
 
+TEST(KernelNumbers, MemoryOfAProcessIsInPagesAndWhatIsNotThereIsAbsent) {
+  const Pages pages = parse_statm("111574 1398 1220 145 0 71009 0\n");
+  EXPECT_EQ(pages.resident, 1398U);
+  EXPECT_EQ(pages.shared, 1220U);
+  EXPECT_EQ(parse_statm("5 6\n").resident, 6U);
+  EXPECT_FALSE(parse_statm("5 6\n").shared);
+  EXPECT_FALSE(parse_statm("5\n").resident);
+  EXPECT_FALSE(parse_statm("5 x 7\n").shared);
+  EXPECT_FALSE(parse_statm("").resident);
+}
+
 TEST(KernelNumbers, StealIsTheEighthOfTheFirstLine) {
   const std::string_view stat = "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
   EXPECT_EQ(parse_steal_ticks(stat), 80U);

@@ -1,13 +1,8 @@
-// getrusage(), and once a second /proc/self/statm, which is kept open.
+// getrusage().
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <array>
-#include <string_view>
-
-#include "base/descriptor_numbers.h"
-#include "sources/kernel_numbers.h"
 #include "sources/process_usage.h"
 
 namespace dial9::internal {
@@ -18,30 +13,13 @@ std::uint64_t ns_of(const timeval& t) {
          static_cast<std::uint64_t>(t.tv_usec) * 1'000;
 }
 
-MaybeNumber read_resident_pages(KeptFile& statm) noexcept {
-  std::array<char, 128> text;
-  const std::string_view sizes = statm.read(text.data(), text.size());
-  const std::size_t resident = sizes.find(' ') + 1;  // behind the total size
-  const std::size_t end = sizes.find(' ', resident);
-  if (resident == 0 || end == std::string_view::npos) return std::nullopt;
-  return parse_number(sizes.substr(resident, end - resident));
-}
-
 }  // namespace
 
 bool is_process_usage_supported() noexcept { return true; }
 
-bool ProcessUsageReader::read(std::uint64_t now_ns, ProcessResourceUsageEvent* usage) noexcept {
-  constexpr std::uint64_t kRssNs = 1'000'000'000;
+bool read_process_usage(ProcessResourceUsageEvent* usage) noexcept {
   rusage r{};
   if (::getrusage(RUSAGE_SELF, &r) != 0) return false;
-  const bool is_due = now_ns >= next_rss_ns_ || next_rss_ns_ - now_ns > kRssNs;
-  if (is_due && !are_descriptors_few()) {
-    next_rss_ns_ = now_ns + kRssNs;
-    if (const MaybeNumber pages = read_resident_pages(statm_)) {
-      usage->rss_bytes = *pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    }
-  }
   const auto number = [](long n) { return static_cast<std::uint64_t>(n); };
   usage->user_cpu_ns = ns_of(r.ru_utime);
   usage->system_cpu_ns = ns_of(r.ru_stime);

@@ -5,6 +5,6 @@
 namespace dial9::internal {
 
 bool is_process_usage_supported() noexcept { return false; }
-bool ProcessUsageReader::read(std::uint64_t, ProcessResourceUsageEvent*) noexcept { return false; }
+bool read_process_usage(ProcessResourceUsageEvent*) noexcept { return false; }
 
 }  // namespace dial9::internal
