@@ -138,10 +138,13 @@ void HeapFigure::add(std::uint64_t size, double weight) {
   bytes += weight * one;
   count += weight;
   bytes_variance += weight * (weight - 1) * one * one;
+  count_variance += weight * (weight - 1);
   ++samples;
 }
 
 double HeapFigure::bytes_error() const { return std::sqrt(bytes_variance); }
+
+double HeapFigure::count_error() const { return std::sqrt(count_variance); }
 
 bool HeapGroup::is_leak_candidate() const {
   constexpr double kErrors = 3;

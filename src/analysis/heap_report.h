@@ -18,14 +18,16 @@ namespace dial9::analysis {
 
 enum class HeapBy : std::uint8_t { kSite, kTask, kSpan, kLabel, kThread };
 
-// An estimate, and the square of its standard error.
+// Estimates, and the squares of their standard errors.
 struct HeapFigure {
   double bytes = 0;
   double count = 0;
   double bytes_variance = 0;
+  double count_variance = 0;
   std::uint64_t samples = 0;
   void add(std::uint64_t size, double weight);
   double bytes_error() const;
+  double count_error() const;
 };
 
 struct HeapGroup {

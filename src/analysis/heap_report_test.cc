@@ -103,6 +103,13 @@ TEST(HeapReport, TheStandardErrorIsThatOfTheEstimate) {
   const double weight = 1 / (1 - std::exp(-1));
   const HeapFigure figure = heap_report(trace, {}, HeapBy::kSite).total.allocated;
   EXPECT_NEAR(figure.bytes_error(), 512 * std::sqrt(weight * (weight - 1)), 1e-9);
+  EXPECT_NEAR(figure.count_error(), std::sqrt(weight * (weight - 1)), 1e-9);
+  const HeapReport report = heap_report(trace, {}, HeapBy::kSite);
+  const std::string text = heap_text(trace, report, HeapOrder::kAllocated, 10, {});
+  EXPECT_NE(text.find("allocated: 874 B ± 56.2 % in 3 ± 37.2 % allocations (2 samples)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(heap_json(trace, report, {}).find("\"count_error\": 0.95"), std::string::npos);
 }
 
 TEST(HeapReport, AllocatedIsWithinTheRangeAndLiveIsAtItsEnd) {

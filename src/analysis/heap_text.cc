@@ -28,13 +28,13 @@ std::string bytes_text(double bytes) {
 
 std::string count_text(double count) { return human_count(count_of(count + 0.5)); }
 
-// "± 1.2 %" of the bytes; nothing where every allocation was a sample.
-std::string error_text(const HeapFigure& figure) {
-  if (figure.bytes_variance <= 0 || figure.bytes <= 0) {
+// "± 1.2 %"; nothing where every allocation was a sample.
+std::string error_text(double error, double estimate) {
+  if (error <= 0 || estimate <= 0) {
     return "";
   }
   std::array<char, 32> text{};
-  const auto tenths = count_of(figure.bytes_error() / figure.bytes * 1000 + 0.5);
+  const auto tenths = count_of(error / estimate * 1000 + 0.5);
   std::snprintf(text.data(), text.size(), " ± %llu.%llu %%",
                 static_cast<unsigned long long>(tenths / 10),
                 static_cast<unsigned long long>(tenths % 10));
@@ -120,17 +120,20 @@ void append_notes(std::string& out, const HeapReport& report) {
   }
 }
 
+std::string figure_text(const HeapFigure& figure) {
+  return bytes_text(figure.bytes) + error_text(figure.bytes_error(), figure.bytes) + " in " +
+         count_text(figure.count) + error_text(figure.count_error(), figure.count) +
+         " allocations (" + counted(figure.samples, "sample") + ")";
+}
+
 void append_summary(std::string& out, const HeapReport& report, HeapOrder order) {
   const HeapGroup& total = report.total;
-  out += "allocated: " + bytes_text(total.allocated.bytes) + error_text(total.allocated) + " in " +
-         count_text(total.allocated.count) + " allocations (" +
-         counted(total.allocated.samples, "sample") + ")\n";
+  out += "allocated: " + figure_text(total.allocated) + "\n";
   if (!report.is_live_known) {
     out += "live: unknown, frees weren't recorded (tracks_live, DIAL9_MEMORY_TRACK_LIVESET)\n";
   } else {
-    out += "live at the end: " + bytes_text(total.live.bytes) + error_text(total.live) + " in " +
-           count_text(total.live.count) + " allocations (" + counted(total.live.samples, "sample") +
-           ")" + (report.is_live_uncertain ? ", uncertain\n" : "\n");
+    out += "live at the end: " + figure_text(total.live) +
+           (report.is_live_uncertain ? ", uncertain\n" : "\n");
     if (order == HeapOrder::kGrowth) {
       out += "growth: " + bytes_text(total.growth_bytes()) + " ± " +
              bytes_text(std::sqrt(total.growth_variance)) + "\n";
@@ -170,6 +173,8 @@ void append_figure(std::string& out, const char* name, const HeapFigure& figure,
   append_json_number(out, figure.count);
   out += ", \"bytes_error\": ";
   append_json_number(out, figure.bytes_error());
+  out += ", \"count_error\": ";
+  append_json_number(out, figure.count_error());
   out += ", \"samples\": ";
   append_json_number(out, figure.samples);
   out += "}";
