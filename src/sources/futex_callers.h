@@ -22,8 +22,11 @@ void prepare_futex_callers();
 std::string_view futex_cause(std::uint64_t operation,
                              std::span<const std::uint64_t> frames) noexcept;
 
-// "lock", if one of the C library's locks is among the innermost frames of a system call: a mutex
-// and its kin wait for nothing else. Empty: no. A condition, which may wait for either, isn't one.
-std::string_view lock_cause(std::span<const std::uint64_t> frames) noexcept;
+// The same of a system call of which nobody knows whether it is a futex. "lock", if one of the C
+// library's locks is among the innermost frames: a mutex and its kin wait for nothing else. Of a
+// condition's it is "condition" or "lock" as the call's second argument says; any other one than
+// the C library's own there is another call's, of a signal handler. Empty: none of these.
+std::string_view switch_cause(std::uint64_t argument,
+                              std::span<const std::uint64_t> frames) noexcept;
 
 }  // namespace dial9::internal

@@ -99,9 +99,20 @@ std::string_view futex_cause(std::uint64_t operation,
   return cause.empty() ? "futex" : cause;
 }
 
-std::string_view lock_cause(std::span<const std::uint64_t> frames) noexcept {
+std::string_view switch_cause(std::uint64_t argument,
+                              std::span<const std::uint64_t> frames) noexcept {
   const std::string_view cause = caller_of(frames);
-  return cause == kLock ? cause : std::string_view();
+  if (cause != kCondition) return cause;
+  constexpr std::uint64_t kFlags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+  switch (argument & ~kFlags) {
+    case FUTEX_WAIT_BITSET:
+      return kCondition;
+    case FUTEX_WAIT:
+    case FUTEX_LOCK_PI:
+      return kLock;
+    default:
+      return {};
+  }
 }
 
 }  // namespace dial9::internal

@@ -36,10 +36,13 @@ constexpr bool kIsSupported = true;
 constexpr std::uint64_t kRegisters = std::uint64_t{1} << PERF_REG_X86_BP |
                                      std::uint64_t{1} << PERF_REG_X86_SP |
                                      std::uint64_t{1} << PERF_REG_X86_IP;
-static_assert(PERF_REG_X86_BP < PERF_REG_X86_SP && PERF_REG_X86_SP < PERF_REG_X86_IP);
+constexpr std::uint64_t kArgument = std::uint64_t{1} << PERF_REG_X86_SI;  // a call's second
+static_assert(PERF_REG_X86_SI < PERF_REG_X86_BP && PERF_REG_X86_BP < PERF_REG_X86_SP &&
+              PERF_REG_X86_SP < PERF_REG_X86_IP);
 #else
 constexpr bool kIsSupported = false;
 constexpr std::uint64_t kRegisters = 0;
+constexpr std::uint64_t kArgument = 0;
 #endif
 
 perf_event_attr attributes(const PerfPlan& plan) {
@@ -56,7 +59,7 @@ perf_event_attr attributes(const PerfPlan& plan) {
   wanted.exclude_kernel = plan.has_kernel || !is_clock ? 0 : 1;  // it is the kernel that switches
   wanted.exclude_hv = 1;
   wanted.exclude_callchain_user = 1;  // the kernel's own walk loses callers without frame pointers
-  wanted.sample_regs_user = kRegisters;
+  wanted.sample_regs_user = kRegisters | (is_clock ? 0 : kArgument);
   wanted.sample_stack_user = kPerfStackBytes;
   wanted.use_clockid = 1;
   wanted.clockid = CLOCK_MONOTONIC;
@@ -319,6 +322,7 @@ std::optional<PerfSample> parse_perf_sample(std::span<const std::byte> record,
   }
   if (const std::uint64_t abi = from.word(); abi != PERF_SAMPLE_REGS_ABI_NONE) {
     sample.has_registers = abi == PERF_SAMPLE_REGS_ABI_64;
+    if (plan.kind == PerfKind::kSwitchStacks) sample.argument = from.word();
     sample.fp = from.word();
     sample.sp = from.word();
     sample.pc = from.word();

@@ -72,6 +72,7 @@ struct PerfSample {
   std::uint64_t pc = 0;
   std::uint64_t sp = 0;
   std::uint64_t fp = 0;
+  std::uint64_t argument = 0;        // of kSwitchStacks: the second one, if a system call switched
   std::span<const std::byte> stack;  // from sp on
 };
 // From a whole PERF_RECORD_SAMPLE, header included; nothing: it isn't one of such an event.

@@ -73,6 +73,15 @@ TEST(PerfEvent, ASamplesRecordHasAllItsParts) {
   EXPECT_EQ(sample->stack.size(), 8U) << "only what was copied";
 }
 
+TEST(PerfEvent, ASwitchHasTheArgumentOfItsSystemCallBeforeItsOtherRegisters) {
+  const auto record = record_of({1, 2, 0, 3, PERF_SAMPLE_REGS_ABI_64, 137, 30, 20, 10, 8, 0xaa, 8});
+  const auto sample = parse(record, {.period_ns = 1, .kind = PerfKind::kSwitchStacks});
+  ASSERT_TRUE(sample.has_value());
+  EXPECT_EQ(sample->argument, 137U);
+  EXPECT_EQ(sample->fp, 30U);
+  EXPECT_EQ(sample->pc, 10U);
+}
+
 TEST(PerfEvent, WithoutAUserContextThereAreNoRegistersAndNoStack) {
   const auto record = record_of({1, 2, 0, 3, PERF_SAMPLE_REGS_ABI_NONE, 0});
   const auto sample = parse(record, {.period_ns = 1'000'000});

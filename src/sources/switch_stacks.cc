@@ -50,6 +50,7 @@ void SwitchStacks::keep(const PerfSample& sample) {
   stack.frames.assign(frames_.begin(), frames_.begin() + walked.count);
   stack.unwound_by = unwind::method_name(walked.method);
   stack.is_truncated = walked.truncated();
+  stack.argument = sample.argument;
   matchers_[sample.tid].add(std::move(stack));
 }
 

@@ -23,7 +23,8 @@ struct SwitchStack {
   std::uint32_t number = 0;           // of its thread, from 1 on, rising
   std::vector<std::uint64_t> frames;  // leaf first
   std::string_view unwound_by;
-  std::string_view cause;  // what is waited for, where the stack tells; else empty
+  std::string_view cause;      // what is waited for, where the stack tells; else empty
+  std::uint64_t argument = 0;  // the second one, if its leaf is a system call
   bool is_truncated = false;
 };
 

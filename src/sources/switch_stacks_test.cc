@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <mutex>
 #include <string>
 
@@ -253,6 +254,45 @@ TEST_F(SwitchStacksTest, AContendedLockIsALockThoughNoLookSawTheWait) {
   ASSERT_TRUE(own->switches(worker.tid(), &told, &left));
   end.release();
   EXPECT_GE(std::ranges::count(left, "lock", &SwitchStack::cause), 1);
+  EXPECT_GE(std::ranges::count(left, "", &SwitchStack::cause), 1) << "a read is none";
+}
+
+TEST_F(SwitchStacksTest, AConditionIsAConditionThoughNoLookSawTheWait) {
+  const PerfProbe switches = probe_perf_switches();
+  const PerfProbe stacks = probe_perf_switch_stacks();
+  ASSERT_TRUE(add_off_cpu_samples({.has_switch_stacks = true, .requires_switches = true}));
+  remove_off_cpu_samples();  // it has learnt the C library's functions
+  const auto own = make_thread_probe(&switches.plan, &stacks.plan);
+  std::mutex mutex;
+  std::condition_variable condition;
+  bool is_released = false;
+  Pipe begin;
+  Pipe end;
+  const Worker worker([&] {
+    wait_for_byte(begin.out.get());
+    {
+      std::unique_lock lock(mutex);
+      condition.wait(lock, [&] { return is_released; });
+    }
+    wait_for_byte(end.out.get());
+  });
+  look(worker.tid(), "read");
+  std::vector<std::uint32_t> tids;
+  ASSERT_TRUE(own->list(&tids));
+  begin.release();
+  look(worker.tid(), "futex");
+  {
+    const std::lock_guard lock(mutex);
+    is_released = true;
+  }
+  condition.notify_one();
+  while (look(worker.tid(), "read").fd != static_cast<std::uint64_t>(end.out.get())) {
+  }
+  std::vector<ThreadSwitch> told;
+  std::vector<SwitchStack> left;
+  ASSERT_TRUE(own->switches(worker.tid(), &told, &left));
+  end.release();
+  EXPECT_GE(std::ranges::count(left, "condition", &SwitchStack::cause), 1);
   EXPECT_GE(std::ranges::count(left, "", &SwitchStack::cause), 1) << "a read is none";
 }
 

@@ -208,12 +208,12 @@ SwitchCounts LinuxProbe::switch_counts() const {
   return all;
 }
 
-// A stack whose leaf made a system call under a lock's function waits for the lock.
+// A stack whose leaf made a system call under a lock's or a condition's function waits for it.
 bool LinuxProbe::switches(std::uint32_t tid, std::vector<ThreadSwitch>* to,
                           std::vector<SwitchStack>* stacks) {
   if (switches_ == nullptr || !switches_->take(tid, to, stacks)) return false;
   for (SwitchStack& stack : *stacks) {
-    const std::string_view cause = lock_cause(stack.frames);
+    const std::string_view cause = switch_cause(stack.argument, stack.frames);
     if (!cause.empty() && is_behind_call(stack.frames.front())) stack.cause = cause;
   }
   return true;
