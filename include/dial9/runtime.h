@@ -175,9 +175,12 @@ void unpark() noexcept;
 // A call of `duration_ns` that blocked this thread inside a poll; stamp = start. Nothing if shorter
 // than the floor. Also from signal handlers.
 void blocking_call(Place& call, std::uint64_t start_ns, std::uint64_t duration_ns) noexcept;
+// What was waited for: by this thread, which stood inside a poll, or by a handler that was ready
+// while no thread stood.
+enum class LockKind : std::uint8_t { kMutex = 1, kStrand = 2 };
 // A wait for a lock or a strand; owner_tid 0: unknown. Nothing if shorter than the floor.
-void lock_wait(TaskId waiter, std::uint64_t lock, std::uint32_t owner_tid, std::uint64_t start_ns,
-               std::uint64_t duration_ns) noexcept;
+void lock_wait(LockKind kind, TaskId waiter, std::uint64_t lock, std::uint32_t owner_tid,
+               std::uint64_t start_ns, std::uint64_t duration_ns) noexcept;
 // The floors: 1 ms for blocking calls, 100 us for locks and strands, unless set otherwise. Any
 // thread.
 inline constexpr std::uint64_t kDefaultBlockingFloorNs = 1'000'000;

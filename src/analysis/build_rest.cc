@@ -86,6 +86,12 @@ std::uint32_t poll_of_task(const Trace& trace, std::uint32_t task, std::uint64_t
   return at_ns <= trace.polls.end_ns[poll] ? poll : kNoIndex;
 }
 
+// A handler that waits for its strand may do so while its task's poll, or another one of the
+// thread that tells of it, goes on.
+bool may_be_strand(const Block& block) {
+  return block.kind == BlockKind::kLock && block.lock_kind != LockKind::kMutex;
+}
+
 // A wait inside a poll ends there, too; clock reads of the two records may cross by a little.
 bool is_inside(const Trace& trace, std::uint32_t poll, const Block& block) {
   constexpr std::uint64_t kSlackNs = 20'000;
@@ -114,9 +120,11 @@ void Loader::Impl::locate_blocks() {
     if (const auto task = trace_.task_by_id.find(block_task_ids_[i]);
         task != trace_.task_by_id.end()) {
       block.task = task->second;
-      const std::uint32_t poll = poll_of_task(trace_, block.task, block.start_ns);
+      const std::uint32_t poll =
+          may_be_strand(block) ? kNoIndex : poll_of_task(trace_, block.task, block.start_ns);
       block.poll = poll != kNoIndex && is_inside(trace_, poll, block) ? poll : kNoIndex;
-    } else if (const auto lanes = lanes_of_tid.find(block.tid); lanes != lanes_of_tid.end()) {
+    } else if (const auto lanes = lanes_of_tid.find(block.tid);
+               lanes != lanes_of_tid.end() && !may_be_strand(block)) {
       for (const std::uint32_t lane : lanes->second) {
         const std::uint32_t poll = trace_.poll_at(lane, block.start_ns);
         if (poll != kNoIndex && is_inside(trace_, poll, block)) {

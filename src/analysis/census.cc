@@ -46,6 +46,13 @@ void Census::begin_input(const format::Decoder& decoder) {
   decoder_ = &decoder;
   plans_.clear();
   run_.clear();
+  ++inputs_;
+  is_told_ = false;
+}
+
+void Census::take_told() {
+  told_inputs_ += is_told_ ? 0 : 1;
+  is_told_ = true;
 }
 
 void Census::on_stream_start() {
@@ -145,7 +152,9 @@ void Census::on_metadata(const format::Event& event, const Plan& plan) {
   const format::Value& entries = event.values[static_cast<std::size_t>(plan.fields[0])];
   for (format::ElementCursor cursor(entries); cursor.next();) {
     std::string key(cursor.key().text());
-    if (key == "boot_id") {
+    if (is_writer_that_tells_loss(key, cursor.value().text())) {
+      take_told();
+    } else if (key == "boot_id") {
       run_ = std::string(cursor.value().text());
     } else if (key == "segment.index") {
       gaps_.add(run_, cursor.value().text(), event.timestamp_ns);
@@ -203,6 +212,7 @@ void Census::on_bill(const format::Event& event, const Plan& plan) {
 }
 
 void Census::on_loss(const format::Event& event, const Plan& plan) {
+  take_told();
   std::string cause = text(event, plan.fields[0]);
   if (loss_.size() >= kMaxKept && !loss_.contains(cause)) {
     cause = "(other causes)";

@@ -71,6 +71,8 @@ class Census {
   // Those that were counted; more are lost where has_unknown_loss().
   std::uint64_t lost_events() const;
   bool has_unknown_loss() const;
+  // Inputs whose writer doesn't record what it loses: that none is recorded proves nothing.
+  std::uint64_t untold_inputs() const { return inputs_ - told_inputs_; }
   // Wall time by the nearest anchor; nullopt without one.
   std::optional<std::uint64_t> realtime_ns(std::uint64_t at_ns) const;
 
@@ -88,6 +90,7 @@ class Census {
   void on_event(const format::Event& event);
   void on_worker(const format::Event& event, const Plan& plan);
   void on_metadata(const format::Event& event, const Plan& plan);
+  void take_told();
   void on_loss(const format::Event& event, const Plan& plan);
   void on_shed(const format::Event& event, const Plan& plan);
   void on_bill(const format::Event& event, const Plan& plan);
@@ -108,6 +111,9 @@ class Census {
   std::map<std::string, std::string> metadata_;
   std::vector<Anchor> anchors_;
   std::unordered_map<std::uint64_t, std::uint64_t> last_of_worker_;  // in this stream
+  std::uint64_t inputs_ = 0;
+  std::uint64_t told_inputs_ = 0;
+  bool is_told_ = false;  // of this input
   std::uint64_t events_ = 0;
   std::uint64_t streams_ = 0;
   std::uint64_t inversions_ = 0;

@@ -286,7 +286,7 @@ void find_strand_waits(const FindContext& context, Findings& out) {
   std::map<std::uint64_t, Blocked> strands;
   for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
     const Block& block = trace.blocks[i];
-    if (!is_strand_wait(block)) {
+    if (block.lock_kind != LockKind::kStrand) {
       continue;
     }
     Blocked& blocked = strands[block.lock];

@@ -62,7 +62,7 @@ std::string inside_text(const Trace& trace, std::uint32_t poll) {
   std::string longest;
   for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
     const Block& block = trace.blocks[i];
-    if (block.poll != poll) {
+    if (block.poll != poll || block.kind == BlockKind::kPreempted) {
       continue;
     }
     const std::uint64_t from_ns = std::max(block.start_ns, counted_to_ns);
@@ -82,7 +82,7 @@ std::string inside_text(const Trace& trace, std::uint32_t poll) {
   }
   return "of the longest poll (" + human_duration(trace.polls.duration_ns(poll)) + "), " +
          human_duration(std::min(blocked_ns, trace.polls.duration_ns(poll))) +
-         " went into recorded calls and locks, most into " + longest + " (" +
+         " went into recorded calls, locks and waits off the CPU, most into " + longest + " (" +
          human_duration(longest_ns) + ")";
 }
 

@@ -121,6 +121,11 @@ void judge(const FindContext& context, const std::string& name, const Group& gro
     finding.evidence.push_back("stalls of the platform, up to " + human_duration(stalled_ns) +
                                " of its polls, are taken off");
   }
+  if (!trace.loss.empty()) {
+    finding.evidence.emplace_back(
+        "events were lost: times in polls are lower bounds, and a worker that looks idle may have "
+        "worked");
+  }
   for (const std::uint32_t lane : group.lanes) {
     if (finding.evidence.size() <= 8) {
       finding.evidence.push_back(worker_text(trace, lane) + ": " +

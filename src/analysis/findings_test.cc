@@ -84,6 +84,34 @@ TEST(LongPoll, CountsCallsThatOverlapInsideItOnce) {
       << ::testing::PrintToString(found->evidence);
 }
 
+bool has_evidence(TraceBuilder& builder, FindingKind kind, std::string_view text) {
+  for (const Finding& finding : diagnose(builder.load())) {
+    for (const std::string& line : finding.evidence) {
+      if (finding.kind == kind && line.find(text) != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
+TEST(LongPoll, OneThatWasOnlyPreemptedIsNotSaidToHaveWaitedInACall) {
+  for (const std::uint8_t reason : {std::uint8_t{0}, std::uint8_t{1}}) {
+    TraceBuilder builder;
+    ordinary_polls(builder, 1'000);
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      const std::uint64_t at_ns = 2 * kSecond + i * 100 * kMs;
+      builder.poll(at_ns, at_ns + 20 * kMs, 0, 99, "slow.cc:7");
+      builder.off_cpu({.at_ns = at_ns + kMs,
+                       .proven_ns = 10 * kMs,
+                       .tid = 9,
+                       .task = 99,
+                       .reason = reason,
+                       .is_exact = true});
+    }
+    EXPECT_EQ(has_evidence(builder, FindingKind::kLongPoll, "10.0 ms went into recorded calls"),
+              reason == 0);
+  }
+}
+
 TEST(LongPoll, IsNotFoundInAProgramWhosePollsAreAllLong) {
   TraceBuilder builder;
   for (std::uint64_t i = 0; i < 300; ++i) {
@@ -221,6 +249,16 @@ TEST(WorkerImbalance, IsFoundWhereWorkWaitsBesideAnIdleWorker) {
   EXPECT_EQ(severity(builder, FindingKind::kWorkerImbalance), "warning");
 }
 
+TEST(WorkerImbalance, SaysThatAWorkerWhosePollsMayBeLostOnlyLooksIdle) {
+  for (const bool has_loss : {false, true}) {
+    TraceBuilder builder;
+    two_workers(builder, true);
+    if (has_loss) builder.loss(kSecond, "ring full", 9, kSecond, kSecond + kMs);
+    EXPECT_EQ(has_evidence(builder, FindingKind::kWorkerImbalance, "looks idle may have worked"),
+              has_loss);
+  }
+}
+
 TEST(WorkerImbalance, IsNotFoundWhereBothWork) {
   TraceBuilder builder;
   two_workers(builder, false);
@@ -312,7 +350,7 @@ TEST(BlockingCall, NamesTheLockAndItsHolder) {
   for (std::uint64_t i = 0; i < 10; ++i) {
     const std::uint64_t at_ns = 2 * kSecond + i * 50 * kMs;
     builder.poll(at_ns, at_ns + 9 * kMs, 0, 70, "lock.cc:1");
-    builder.lock_wait(at_ns + 10 * kUs, 8 * kMs, 70, 0xBEEF, 4242);
+    builder.lock_wait(at_ns + 10 * kUs, 8 * kMs, 70, 0xBEEF, {.owner_tid = 4242});
   }
   const std::vector<Finding> findings = diagnose(builder.load());
   const auto found = std::find_if(findings.begin(), findings.end(), [](const Finding& one) {
@@ -325,11 +363,12 @@ TEST(BlockingCall, NamesTheLockAndItsHolder) {
   }));
 }
 
-void strand_waits(TraceBuilder& builder, std::uint64_t length_ns) {
+void strand_waits(TraceBuilder& builder, std::uint64_t length_ns,
+                  LockKind kind = LockKind::kStrand) {
   ordinary_polls(builder, 1'000);
   for (std::uint64_t i = 0; i < 60; ++i) {
     const std::uint64_t at_ns = 2 * kSecond + i * 20 * kMs;
-    builder.lock_wait(at_ns, length_ns, 5, 0x51);
+    builder.lock_wait(at_ns, length_ns, 5, 0x51, {.kind = kind});
     builder.poll(at_ns + length_ns, at_ns + length_ns + kUs, 0, 5);
   }
 }
@@ -338,6 +377,27 @@ TEST(StrandWait, IsFoundWhereHandlersQueueForOneStrand) {
   TraceBuilder builder;
   strand_waits(builder, 12 * kMs);
   EXPECT_EQ(severity(builder, FindingKind::kStrandWait), "warning");
+}
+
+TEST(StrandWait, IsNotFoundWhereOnlyThePollOfAWaitIsMissing) {
+  for (const LockKind kind : {LockKind::kMutex, LockKind::kUnknown}) {
+    TraceBuilder builder;
+    strand_waits(builder, 12 * kMs, kind);
+    EXPECT_EQ(severity(builder, FindingKind::kStrandWait), "none");
+  }
+}
+
+TEST(BlockingCall, IsNoStrandsWaitThatTheTasksOwnPollRanThrough) {
+  for (const LockKind kind : {LockKind::kStrand, LockKind::kUnknown}) {
+    TraceBuilder builder;
+    ordinary_polls(builder, 1'000);
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      const std::uint64_t at_ns = 2 * kSecond + i * 50 * kMs;
+      builder.poll(at_ns, at_ns + 9 * kMs, 0, 70, "post.cc:1");
+      builder.lock_wait(at_ns + 10 * kUs, 8 * kMs, 70, 0xBEEF, {.kind = kind});
+    }
+    EXPECT_EQ(severity(builder, FindingKind::kBlockingCall), "none");
+  }
 }
 
 TEST(StrandWait, IsNotFoundForShortWaits) {

@@ -250,8 +250,10 @@ TEST(FlameView, LockWaitsThatNoEventTellsComeFromLooksAndHandlersThatWaitForStra
               {"task_id", format::FieldType::kVarint},
               {"duration_ns", format::FieldType::kVarint},
               {"callchain", format::FieldType::kPooledStackFrames, true},
-              {"truncated", format::FieldType::kBool}});
-  const auto wait = [&](std::uint64_t at_ms, std::uint64_t ms, bool has_stack) {
+              {"truncated", format::FieldType::kBool},
+              {"kind", format::FieldType::kU8}});
+  const auto wait = [&](std::uint64_t at_ms, std::uint64_t ms, bool has_stack,
+                        LockKind kind = LockKind::kMutex) {
     out.begin(120, at_ms * kMs);
     out.u32(7);
     out.varint(5);
@@ -263,10 +265,11 @@ TEST(FlameView, LockWaitsThatNoEventTellsComeFromLooksAndHandlersThatWaitForStra
       out.absent();
     }
     out.boolean(has_stack);
+    out.u8(static_cast<std::uint8_t>(kind));
   };
   wait(20, 12, true);
-  wait(40, 10, false);   // beyond the bound of stacks
-  wait(100, 30, false);  // before a poll: a strand's
+  wait(40, 10, false);  // beyond the bound of stacks
+  wait(100, 30, false, LockKind::kStrand);
   builder.off_cpu({.at_ns = 21 * kMs, .proven_ns = 9 * kMs, .cause = "lock", .frames = {0x8}});
   builder.off_cpu({.at_ns = 41 * kMs, .proven_ns = 9 * kMs, .cause = "lock", .frames = {0x8}});
   builder.off_cpu({.at_ns = 60 * kMs, .proven_ns = 3 * kMs, .cause = "lock", .frames = {0x9}});

@@ -152,7 +152,7 @@ TEST(Hostile, DepthsAtTheEndOfTheNumbersAreJudgedLikeOthers) {
 TEST(Hostile, LocksByTheTenThousandTakeLittleMemoryEach) {
   TraceBuilder builder;
   for (std::uint64_t i = 0; i < 50'000; ++i) {
-    builder.lock_wait(1'000 + i, 6'000'000, 7, 0x1000 + i);
+    builder.lock_wait(1'000 + i, 6'000'000, 7, 0x1000 + i, {.kind = LockKind::kStrand});
   }
   builder.poll(100'000'000, 100'001'000, 0, 7);
   EXPECT_EQ(diagnose(builder.load()).size(), 8U);  // the worst of them

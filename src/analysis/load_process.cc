@@ -11,6 +11,18 @@ namespace dial9::analysis {
 
 using format::Event;
 
+namespace {
+
+// Only a thread that stood has a stack.
+LockKind lock_kind(std::uint64_t told, bool has_stack) {
+  if (told == 0 && has_stack) {
+    return LockKind::kMutex;
+  }
+  return told == 1 ? LockKind::kMutex : told == 2 ? LockKind::kStrand : LockKind::kUnknown;
+}
+
+}  // namespace
+
 void Loader::Impl::on_blocking_call(const Event& event, const Plan& plan) {
   Block block;
   block.start_ns = event.timestamp_ns;
@@ -34,6 +46,7 @@ void Loader::Impl::on_lock_wait(const Event& event, const Plan& plan) {
   block.owner_tid = number32(event, plan.field[3], 0);
   block.stack = stack(event, plan.field[5]);
   block.is_truncated = number(event, plan.field[6], 0) != 0;
+  block.lock_kind = lock_kind(number(event, plan.field[7], 0), block.stack != kNoIndex);
   blocks_.push_back(block);
   block_task_ids_.push_back(identity(event, plan.field[1], 0));
   touch(block.end_ns());
@@ -71,7 +84,9 @@ void Loader::Impl::on_metadata(const Event& event, const Plan& plan) {
     if (cursor.is_map()) {
       trace_.metadata.push_back({event.timestamp_ns, std::string(cursor.key().text()),
                                  std::string(cursor.value().text())});
-      if (cursor.key().text() == "boot_id") {
+      if (is_writer_that_tells_loss(cursor.key().text(), cursor.value().text())) {
+        trace_.inputs.back().tells_loss = true;
+      } else if (cursor.key().text() == "boot_id") {
         run_ = trace_.names.intern(cursor.value().text());
       } else if (cursor.key().text() == "segment.index") {
         gaps_.add(std::string(trace_.names.text(run_)), cursor.value().text(), event.timestamp_ns);
@@ -89,6 +104,7 @@ void Loader::Impl::add_gaps() {
 
 void Loader::Impl::on_loss(const Event& event, const Plan& plan) {
   const std::uint64_t first_ns = number(event, plan.field[2], event.timestamp_ns);
+  trace_.inputs.back().tells_loss = true;
   trace_.loss.push_back({event.timestamp_ns, text(event, plan.field[0]),
                          number(event, plan.field[1], 0), first_ns,
                          std::max(first_ns, number(event, plan.field[3], event.timestamp_ns))});

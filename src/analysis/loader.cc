@@ -50,7 +50,7 @@ std::span<const Loader::Impl::Known> Loader::Impl::known_types() {
        {"tid", "task_id", "call", "duration_ns", "callchain"}},
       {"LockWaitEvent",
        &I::on_lock_wait,
-       {"tid", "task_id", "lock", "owner_tid", "duration_ns", "callchain", "truncated"}},
+       {"tid", "task_id", "lock", "owner_tid", "duration_ns", "callchain", "truncated", "kind"}},
       {"ProcessResourceUsageEvent",
        &I::on_resource_usage,
        {"user_cpu_ns", "system_cpu_ns", "rss_bytes", "max_rss_bytes", "major_faults",
@@ -130,7 +130,7 @@ void Loader::Impl::begin_input(std::string_view name) {
       [this](std::span<const std::uint8_t> bytes) { return decoder_->feed(bytes); });
   plans_.clear();
   run_ = kNoName;
-  trace_.inputs.push_back(InputFile{std::string(name), 0, 0, std::nullopt});
+  trace_.inputs.push_back(InputFile{std::string(name), 0, 0, std::nullopt, false});
 }
 
 Result<void> Loader::Impl::feed(std::span<const std::uint8_t> bytes) {

@@ -284,17 +284,20 @@ TEST(Trace, NamesLanesByTheRuntimesOfTheMetadata) {
   EXPECT_EQ(trace.names.text(trace.lanes[1].runtime), "http");
 }
 
-TEST(Trace, TellsAWaitForAMutexFromAWaitForAStrand) {
-  TraceBuilder builder;
-  builder.poll(1'000, 90'000, 0, 7);
-  builder.lock_wait(2'000, 50'000, 7, 0xA);     // inside the poll of task 7
-  builder.lock_wait(300'000, 100'000, 7, 0xB);  // before the next one
-  builder.poll(400'000, 410'000, 0, 7);
-  const Trace trace = builder.load();
-  ASSERT_EQ(trace.blocks.size(), 2U);
-  EXPECT_FALSE(is_strand_wait(trace.blocks[0]));
-  EXPECT_EQ(trace.blocks[0].poll, 0U);
-  EXPECT_TRUE(is_strand_wait(trace.blocks[1]));
+TEST(Trace, TellsAWaitForAMutexFromAWaitForAStrandAsTheRecordSaysAndNotByItsPoll) {
+  for (const LockKind kind : {LockKind::kUnknown, LockKind::kMutex, LockKind::kStrand}) {
+    TraceBuilder builder;
+    builder.poll(1'000, 90'000, 0, 7);
+    builder.lock_wait(2'000, 50'000, 7, 0xA, {.kind = kind});     // inside the poll of task 7
+    builder.lock_wait(300'000, 100'000, 7, 0xB, {.kind = kind});  // in none
+    builder.poll(400'000, 410'000, 0, 7);
+    const Trace trace = builder.load();
+    ASSERT_EQ(trace.blocks.size(), 2U);
+    EXPECT_EQ(trace.blocks[0].lock_kind, kind);
+    EXPECT_EQ(trace.blocks[1].lock_kind, kind);
+    EXPECT_EQ(trace.blocks[0].poll, kind == LockKind::kMutex ? 0U : kNoIndex);
+    EXPECT_EQ(trace.blocks[1].poll, kNoIndex);
+  }
 }
 
 }  // namespace

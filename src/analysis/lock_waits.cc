@@ -11,9 +11,7 @@
 
 #include "analysis/counts.h"
 #include "analysis/human.h"
-#include "analysis/loss_ranges.h"
 #include "analysis/off_cpu.h"
-#include "analysis/shed.h"
 
 namespace dial9::analysis {
 namespace {
@@ -25,21 +23,9 @@ struct LockSums {
   bool has_stacks = false;
 };
 
-// Events of handlers that waited for their strand: no thread stood.
-class StrandWaits {
- public:
-  explicit StrandWaits(const Trace& trace) : loss_(trace.loss), shed_(trace) {}
-  // Where the poll around a wait may be missing, so may a thread have stood: not a strand's.
-  bool has(const Block& block) const {
-    return is_strand_wait(block) && block.stack == kNoIndex &&
-           !loss_.touches(block.start_ns, block.end_ns()) &&
-           !shed_.is_thin(ShedKind::kPolls, block.start_ns, block.end_ns());
-  }
-
- private:
-  const LossRanges loss_;
-  const ShedWindows shed_;
-};
+bool has_thread(const Block& block) {
+  return block.kind == BlockKind::kLock && block.lock_kind == LockKind::kMutex;
+}
 
 std::uint64_t within(const Block& block, const SampleFilter& filter) {
   const std::uint64_t from_ns = std::max(block.start_ns, filter.from_ns);
@@ -47,11 +33,11 @@ std::uint64_t within(const Block& block, const SampleFilter& filter) {
   return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-LockSums sums_of(const Trace& trace, const StrandWaits& strands) {
+LockSums sums_of(const Trace& trace) {
   LockSums sums;
   for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
     const Block& block = trace.blocks[i];
-    if (block.kind == BlockKind::kLock && !strands.has(block)) {
+    if (has_thread(block)) {
       ++sums.waits;
       sums.ns = sum_of(sums.ns, block.duration_ns);
       sums.has_stacks = sums.has_stacks || block.stack != kNoIndex;
@@ -63,10 +49,10 @@ LockSums sums_of(const Trace& trace, const StrandWaits& strands) {
 // Which waits off the CPU are in a LockWaitEvent, too.
 class ToldWaits {
  public:
-  ToldWaits(const Trace& trace, const StrandWaits& strands) {
+  explicit ToldWaits(const Trace& trace) {
     for (std::size_t i = 0; i < trace.blocks.size(); ++i) {  // by start
       const Block& block = trace.blocks[i];
-      if (block.kind == BlockKind::kLock && !strands.has(block)) {
+      if (has_thread(block)) {
         std::vector<Told>& of_thread = by_tid_[block.tid];
         const std::uint64_t reach_ns = of_thread.empty() ? 0 : of_thread.back().reach_ns;
         of_thread.push_back({block.start_ns, std::max(reach_ns, block.end_ns())});
@@ -94,12 +80,22 @@ class ToldWaits {
   std::unordered_map<std::uint32_t, std::vector<Told>> by_tid_;
 };
 
+struct Sum {
+  std::uint64_t waits = 0;
+  std::uint64_t ns = 0;
+  void add(std::uint64_t wait_ns) {
+    ++waits;
+    ns = sum_of(ns, wait_ns);
+  }
+  std::string text() const { return counted(waits, "wait") + " (" + human_duration(ns) + ")"; }
+};
+
 // Of LockWaitEvents that lie in the range.
 struct Recorded {
   std::uint64_t taken = 0;
   std::uint64_t unknown = 0;  // of which the filter can't tell
-  std::uint64_t strand_waits = 0;
-  std::uint64_t strand_ns = 0;
+  Sum of_strands;
+  Sum of_either;  // a lock or a strand, nobody knows
 };
 
 // A lock wait tells neither a label nor the name of its thread, and without its poll no worker.
@@ -144,8 +140,7 @@ class RecordedTaker {
   const SampleJudge judge_without_worker_;
 };
 
-Recorded take_recorded(const Trace& trace, const SampleFilter& filter, const StrandWaits& strands,
-                       const UseStack& use) {
+Recorded take_recorded(const Trace& trace, const SampleFilter& filter, const UseStack& use) {
   const RecordedTaker taker(trace, filter);
   Recorded recorded;
   for (std::size_t i = 0; i < trace.blocks.size(); ++i) {
@@ -155,9 +150,11 @@ Recorded take_recorded(const Trace& trace, const SampleFilter& filter, const Str
       continue;
     }
     const Verdict verdict = taker.judge(block);
-    if (strands.has(block)) {
-      recorded.strand_waits += verdict == Verdict::kTakes ? 1 : 0;
-      recorded.strand_ns = sum_of(recorded.strand_ns, verdict == Verdict::kTakes ? weight_ns : 0);
+    if (!has_thread(block)) {
+      if (verdict == Verdict::kTakes) {
+        const bool is_strand = block.lock_kind == LockKind::kStrand;
+        (is_strand ? recorded.of_strands : recorded.of_either).add(weight_ns);
+      }
       continue;
     }
     recorded.unknown += verdict == Verdict::kUnknown ? 1 : 0;
@@ -178,11 +175,21 @@ Recorded take_recorded(const Trace& trace, const SampleFilter& filter, const Str
   return recorded;
 }
 
+void add_left_out(const Recorded& recorded, std::vector<std::string>& notes) {
+  if (recorded.of_strands.waits != 0) {
+    notes.push_back(recorded.of_strands.text() +
+                    " of handlers for their strands left out: no thread stood");
+  }
+  if (recorded.of_either.waits != 0) {
+    notes.push_back(recorded.of_either.text() +
+                    " for a lock or a strand left out: the trace doesn't tell which");
+  }
+}
+
 // Threads that aren't in polls, and waits below the events' floor, are in the looks alone.
-FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const StrandWaits& strands,
-                       const UseStack& use) {
-  const Recorded recorded = take_recorded(trace, filter, strands, use);
-  const ToldWaits told(trace, strands);
+FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const UseStack& use) {
+  const Recorded recorded = take_recorded(trace, filter, use);
+  const ToldWaits told(trace);
   std::uint64_t others = 0;
   std::uint64_t others_ns = 0;
   const OffCpuReport looks =
@@ -206,11 +213,7 @@ FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const Str
     heading.notes.push_back(counted(others, "wait") + " (" + human_duration(others_ns) +
                             ") of them as looks and switches saw them: no event tells them");
   }
-  if (recorded.strand_waits != 0) {
-    heading.notes.push_back(counted(recorded.strand_waits, "wait") + " (" +
-                            human_duration(recorded.strand_ns) +
-                            ") of handlers for their strands left out: no thread stood");
-  }
+  add_left_out(recorded, heading.notes);
   // Beside the same of events: each note says which of the two it is of.
   for (const std::string& note : looks.heading.notes) {
     heading.notes.push_back("waits off the CPU (told by events or not): " + note);
@@ -221,10 +224,9 @@ FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const Str
 }  // namespace
 
 FlameHeading take_lock_stacks(const Trace& trace, const SampleFilter& filter, const UseStack& use) {
-  const StrandWaits strands(trace);
-  const LockSums sums = sums_of(trace, strands);
+  const LockSums sums = sums_of(trace);
   if (sums.has_stacks) {
-    return take_both(trace, filter, strands, use);
+    return take_both(trace, filter, use);
   }
   FlameHeading heading =
       take_off_cpu_stacks(trace, {.filter = filter, .cause = "lock"}, use).heading;

@@ -28,16 +28,22 @@ class LockTrace {
                              {{"tid", format::FieldType::kU32},
                               {"task_id", format::FieldType::kVarint},
                               {"duration_ns", format::FieldType::kVarint},
+                              {"kind", format::FieldType::kU8},
                               {"callchain", format::FieldType::kPooledStackFrames, true}});
   }
 
+  void wait(std::uint64_t at_ms, std::uint64_t ms, const std::vector<std::uint64_t>& frames) {
+    wait(at_ms, ms, LockKind::kMutex, frames);
+  }
   // Without frames: without a stack.
-  void wait(std::uint64_t at_ms, std::uint64_t ms, const std::vector<std::uint64_t>& frames = {}) {
+  void wait(std::uint64_t at_ms, std::uint64_t ms, LockKind kind,
+            const std::vector<std::uint64_t>& frames = {}) {
     format::Encoder& out = builder.encoder();
     out.begin(120, at_ms * kMs);
     out.u32(kTid);
     out.varint(5);
     out.varint(ms * kMs);
+    out.u8(static_cast<std::uint8_t>(kind));
     if (frames.empty()) {
       out.absent();
     } else {
@@ -104,23 +110,43 @@ TEST(LockWaits, WhatLooksDontKnowIsSaidBesideWhatEventsDont) {
   EXPECT_TRUE(has("\n" + said, "\n1 wait doesn't say whose")) << said;
 }
 
-TEST(LockWaits, OneWhosePollMayBeMissingIsNoHandlersThatWaitsForItsStrand) {
-  LockTrace lost;
-  lost.wait(20, 12, {0x8, 0x1});
-  lost.wait(100, 30);
-  lost.wait(200, 40);
-  lost.builder.loss(300 * kMs, "ring full", 3, 105 * kMs, 110 * kMs);
-  const FlameView view = view_of(lost);
-  EXPECT_EQ(flame_folded(view.tree), "[no stack] 30000000\n0x1;0x8 12000000\n");
-  EXPECT_TRUE(has(notes(view), "1 wait (40.0 ms) of handlers")) << notes(view);
+// Its poll was dropped, was left out to keep within the budget, or nothing says why it isn't there.
+TEST(LockWaits, OneWhosePollIsMissingIsNoHandlersThatWaitsForItsStrand) {
+  for (const std::string_view why : {"dropped", "shed", ""}) {
+    const auto make = [&](LockTrace& trace) {
+      trace.wait(20, 12, {0x8, 0x1});
+      trace.wait(100, 30, LockKind::kMutex);
+      trace.wait(200, 40, LockKind::kStrand);
+      if (why == "dropped") {
+        trace.builder.loss(300 * kMs, "ring full", 3, 95 * kMs, 140 * kMs);
+      } else if (why == "shed") {
+        trace.builder.shed(95 * kMs, "polls", 4, 90 * kMs, 0, 0);
+        trace.builder.shed(300 * kMs, "polls", 1, 95 * kMs, 1, 3);
+      }
+    };
+    LockTrace missing;
+    make(missing);
+    const FlameView view = view_of(missing);
+    EXPECT_EQ(flame_folded(view.tree), "[no stack] 30000000\n0x1;0x8 12000000\n") << why;
+    EXPECT_TRUE(has(notes(view), "1 wait (40.0 ms) of handlers")) << notes(view);
 
-  LockTrace of_worker;
-  of_worker.wait(20, 12, {0x8, 0x1});
-  of_worker.wait(100, 30);
-  of_worker.builder.loss(300 * kMs, "ring full", 3, 105 * kMs, 110 * kMs);
-  const FlameView known = view_of(of_worker, {.worker = 0});
-  EXPECT_EQ(flame_folded(known.tree), "0x1;0x8 12000000\n");
-  EXPECT_TRUE(has(notes(known), "1 wait doesn't say whose")) << notes(known);
+    LockTrace of_worker;
+    make(of_worker);
+    const FlameView known = view_of(of_worker, {.worker = 0});
+    EXPECT_EQ(flame_folded(known.tree), "0x1;0x8 12000000\n") << why;
+    EXPECT_TRUE(has(notes(known), "1 wait doesn't say whose")) << notes(known);
+  }
+}
+
+TEST(LockWaits, OneThatMayBeForALockOrAStrandIsLeftOutAndCounted) {
+  LockTrace trace;
+  trace.wait(20, 12, {0x8, 0x1});
+  trace.wait(50, 7, LockKind::kUnknown);   // in the task's poll
+  trace.wait(100, 8, LockKind::kUnknown);  // in none
+  const FlameView view = view_of(trace);
+  EXPECT_EQ(flame_folded(view.tree), "0x1;0x8 12000000\n");
+  EXPECT_TRUE(has(notes(view), "2 waits (15.0 ms) for a lock or a strand left out: the trace"))
+      << notes(view);
 }
 
 TEST(LockWaits, OfStrandsOnlyThoseAreCountedThatRangeAndFilterTake) {
@@ -129,7 +155,7 @@ TEST(LockWaits, OfStrandsOnlyThoseAreCountedThatRangeAndFilterTake) {
         std::pair{SampleFilter{.to_ns = 50 * kMs}, ""}, std::pair{SampleFilter{.task = 6}, ""}}) {
     LockTrace trace;
     trace.wait(20, 12, {0x8, 0x1});
-    trace.wait(100, 30);
+    trace.wait(100, 30, LockKind::kStrand);
     const std::string said = notes(view_of(trace, filter));
     EXPECT_EQ(has(said, "of handlers"), *note != '\0') << said;
     EXPECT_TRUE(has(said, note)) << said;

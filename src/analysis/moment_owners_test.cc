@@ -54,24 +54,8 @@ void span_exit(TraceBuilder& builder, std::uint64_t at_ns, std::uint64_t id) {
 
 void thin(TraceBuilder& builder, std::string_view kind, std::uint64_t from_ns,
           std::uint64_t to_ns) {
-  format::Encoder& out = builder.encoder();
-  out.schema(122, "RecorderShedEvent", true,
-             {{"class", FieldType::kPooledString},
-              {"keep_one_in", FieldType::kF64},
-              {"since_ns", FieldType::kVarint},
-              {"kept", FieldType::kVarint},
-              {"shed", FieldType::kVarint}});
-  const auto tell = [&](std::uint64_t at_ns, double rate, std::uint64_t since_ns,
-                        std::uint64_t count) {
-    out.begin(122, at_ns);
-    out.pooled_string(kind);
-    out.f64(rate);
-    out.varint(since_ns);
-    out.varint(count);
-    out.varint(count);
-  };
-  tell(from_ns, 2, from_ns, 0);
-  tell(to_ns, 1, from_ns, 5);
+  builder.shed(from_ns, kind, 2, from_ns, 0, 0);
+  builder.shed(to_ns, kind, 1, from_ns, 5, 5);
 }
 
 // A worker's thread that parks at 10, 20 and 900, and works for task 42 from 30 to 600; spawned at

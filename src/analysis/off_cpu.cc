@@ -21,6 +21,7 @@ namespace dial9::analysis {
 namespace {
 
 constexpr const char* kNone = "none";
+constexpr std::uint64_t kClockSlackNs = 1'000'000;  // the kernel's account lags
 constexpr const char* kCpuReason = "cpu";
 constexpr const char* kThrottledReason = "throttled";
 
@@ -57,9 +58,19 @@ Interval runnable_within(const OffCpuWait& wait, const SampleFilter& filter) {
   return {std::max(from_ns, filter.from_ns), std::min(to_ns, filter.to_ns)};
 }
 
-// Nobody knows where around the wait the estimate lies: it goes with the first look.
-std::uint64_t estimated_within(const OffCpuWait& wait, const SampleFilter& filter) {
-  return filter.has_time(wait.at_ns) ? wait.share_ns : 0;
+// Nobody knows where around the wait the estimate lies: it goes with the first look, and is no more
+// than there is room for around the wait.
+std::uint64_t estimated_within(const OffCpuWait& wait, const SampleFilter& filter,
+                               const Stretch& stretch) {
+  if (!filter.has_time(wait.at_ns)) {
+    return 0;
+  }
+  if (wait.at_ns < stretch.from_ns || wait.at_ns >= stretch.to_ns) {
+    return wait.share_ns;  // of a span inside that outlived it
+  }
+  const std::uint64_t end_ns = sum_of(wait.at_ns, sum_of(wait.proven_ns, wait.runnable_ns));
+  const std::uint64_t after_ns = stretch.to_ns - std::min(end_ns, stretch.to_ns);
+  return std::min(wait.share_ns, sum_of(wait.at_ns - stretch.from_ns, after_ns));
 }
 
 std::string hex(std::uint64_t value) {
@@ -171,6 +182,7 @@ class WaitTaker {
       : options_(options),
         cause_(trace.names.find(options.cause)),
         judge_(trace, options.filter),
+        stretch_(stretch_of(trace, options.filter)),
         stalls_(trace),
         group_names_(trace, options.by),
         use_(use),
@@ -182,7 +194,7 @@ class WaitTaker {
       return;
     }
     const std::uint64_t proven_ns = wait.is_preempted ? 0 : proven_within(wait, options_.filter);
-    const std::uint64_t estimated_ns = estimated_within(wait, options_.filter);
+    const std::uint64_t estimated_ns = estimated_within(wait, options_.filter, stretch_);
     const Interval runnable = runnable_within(wait, options_.filter);
     const std::uint64_t blocked_ns = sum_of(proven_ns, estimated_ns);
     const Verdict verdict = blocked_ns == 0 && runnable.length_ns() == 0
@@ -252,6 +264,7 @@ class WaitTaker {
   const OffCpuReportOptions& options_;
   const NameId cause_;
   const SampleJudge judge_;
+  const Stretch stretch_;
   const PlatformStallIndex stalls_;
   const GroupNames group_names_;
   const UseStack& use_;
@@ -259,6 +272,32 @@ class WaitTaker {
   WaitCounter counter_;
   std::map<std::string, OffCpuGroup> groups_;
 };
+
+using Stretches = std::unordered_map<std::uint32_t, Interval>;  // that records of a thread cover
+
+// A thread's waits in its records' time can't be longer than it was blocked.
+void add_excess(const Trace& trace, const std::map<std::uint32_t, OffCpuThread>& threads,
+                const Stretches& stretches, OffCpuReport& report) {
+  std::unordered_map<std::uint32_t, std::uint64_t> waited_ns;
+  for (std::size_t i = 0; i < trace.off_cpu.size(); ++i) {
+    const OffCpuWait& wait = trace.off_cpu[i];
+    const auto stretch = stretches.find(wait.tid);
+    if (wait.is_preempted || stretch == stretches.end()) {
+      continue;
+    }
+    const auto& [from_ns, to_ns] = stretch->second;
+    const Interval part{std::max(wait.at_ns, from_ns),
+                        std::min(sum_of(wait.at_ns, wait.proven_ns), to_ns)};
+    const std::uint64_t share_ns = wait.at_ns >= from_ns && wait.at_ns < to_ns ? wait.share_ns : 0;
+    std::uint64_t& sum_ns = waited_ns[wait.tid];
+    sum_ns = sum_of(sum_ns, sum_of(part.length_ns(), share_ns));
+  }
+  for (const auto& [tid, thread] : threads) {
+    const std::uint64_t of_thread_ns = waited_ns[tid];
+    const std::uint64_t excess_ns = of_thread_ns - std::min(of_thread_ns, thread.blocked_ns);
+    report.excess_ns = sum_of(report.excess_ns, excess_ns);
+  }
+}
 
 // Only whole records count: how a part of one splits nobody knows.
 void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& report) {
@@ -269,6 +308,7 @@ void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& r
   const SampleJudge judge(trace, filter);
   const PlatformStallIndex stalls(trace);
   std::map<std::uint32_t, OffCpuThread> threads;
+  Stretches stretches;
   for (std::size_t i = 0; i < trace.thread_times.size(); ++i) {
     const ThreadTime& time = trace.thread_times[i];
     const std::uint64_t begin_ns = time.at_ns - std::min(time.at_ns, time.elapsed_ns);
@@ -277,6 +317,8 @@ void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& r
       continue;
     }
     OffCpuThread& thread = threads[time.tid];
+    Interval& stretch = stretches.try_emplace(time.tid, Interval{begin_ns, 0}).first->second;
+    stretch = {std::min(stretch.from_ns, begin_ns), std::max(stretch.to_ns, time.at_ns)};
     thread.tid = time.tid;
     thread.name = time.thread_name == kNoName ? thread.name : time.thread_name;
     thread.elapsed_ns = sum_of(thread.elapsed_ns, time.elapsed_ns);
@@ -291,6 +333,7 @@ void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& r
     thread.throttled_ns = sum_of(thread.throttled_ns, std::min(throttled_ns, time.runnable_ns));
     report.unseen_ns = sum_of(report.unseen_ns, unseen_ns);
   }
+  add_excess(trace, threads, stretches, report);
   for (const auto& [tid, thread] : threads) {
     report.threads.push_back(thread);
   }
@@ -347,7 +390,7 @@ void add_recorder_notes(const Trace& trace, const SampleFilter& filter, FlameHea
                     ": its time until the next comes from looks");
   }
   if (stackless != 0) {
-    notes.push_back(counted(stackless, "switch", "has", "have") +
+    notes.push_back(human_count(stackless) + (stackless == 1 ? " switch has" : " switches have") +
                     " no stack: there was no room for it; its wait has one where a look saw it");
   }
   if (sockets_unread != 0) {
@@ -412,6 +455,12 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
         human_duration(report.parked_ns) +
         " of workers that wait for work left out (shown by 'Idle workers' on the page, by "
         "--parked on the command line)");
+  }
+  if (report.excess_ns > kClockSlackNs) {
+    notes.push_back("of the waits (parked ones included) at least " +
+                    human_duration(report.excess_ns) +
+                    " was spent woken, waiting for a CPU: of which ones isn't known, so blocked "
+                    "time is at most what is shown");
   }
   if (report.unseen_ns != 0) {
     notes.push_back(human_duration(report.unseen_ns) +

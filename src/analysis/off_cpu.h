@@ -64,6 +64,9 @@ struct OffCpuReport {
   std::uint64_t runnable_ns = 0;   // waits for a CPU; likewise
   std::uint64_t throttled_ns = 0;  // of those, by the cgroup's CPU limit
   std::uint64_t unseen_ns = 0;     // over the threads
+  // Of the waits of these threads, parked ones included, at least: more than the threads were
+  // blocked. They were woken and had no CPU yet; of which waits it was nobody knows.
+  std::uint64_t excess_ns = 0;
 };
 
 // `namer` may be null.

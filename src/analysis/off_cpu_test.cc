@@ -324,6 +324,74 @@ TEST(OffCpuReport, AWaitInAPollIsThatTasksWhereTheWriterDoesNotSay) {
   EXPECT_EQ(groups(trace, {.filter = {.worker = 3}}), "disk 200+0 1\n");
 }
 
+TEST(OffCpuReport, WaitsThatAreLongerThanTheirThreadWasBlockedAreSaidToBe) {
+  for (const std::uint64_t blocked_ms : {60U, 80U}) {
+    TraceBuilder builder;
+    builder.off_cpu({.at_ns = 10 * kMs, .proven_ns = 50 * kMs, .is_exact = true});
+    builder.off_cpu({.at_ns = 80 * kMs, .proven_ns = 50 * kMs, .is_exact = true});  // 20 in it
+    builder.off_cpu({.at_ns = 70 * kMs, .proven_ns = 5 * kMs, .reason = 1, .is_exact = true});
+    builder.thread_times({.at_ns = 100 * kMs,
+                          .running_ns = 90 * kMs - blocked_ms * kMs,
+                          .runnable_ns = 10 * kMs,
+                          .blocked_ns = blocked_ms * kMs,
+                          .is_exact = true});
+    const OffCpuReport report = off_cpu_report(builder.load(), {}, nullptr);
+    EXPECT_EQ(report.excess_ns, blocked_ms == 60 ? 10 * kMs : 0U);
+    EXPECT_EQ(has(notes(report), "at least 10.0 ms was spent woken, waiting for a CPU"),
+              blocked_ms == 60)
+        << notes(report);
+  }
+}
+
+// A wait of 20 ms with 50 around it, in a span of 60 ms and in one that is open.
+Trace wait_of_a_span(bool is_open) {
+  TraceBuilder builder;
+  format::Encoder& out = builder.encoder();
+  out.schema(100, "SpanEnter:a.cc:1:0", true,
+             {{"worker_id", format::FieldType::kVarint},
+              {"span_id", format::FieldType::kVarint},
+              {"span_name", format::FieldType::kPooledString}});
+  out.begin(100, 100 * kMs);
+  out.varint(0);
+  out.varint(17);
+  out.pooled_string("request");
+  if (!is_open) {
+    out.schema(101, "SpanExit:a.cc:1:0", true,
+               {{"worker_id", format::FieldType::kVarint},
+                {"span_id", format::FieldType::kVarint},
+                {"active_ns", format::FieldType::kVarint},
+                {"idle_ns", format::FieldType::kVarint},
+                {"completed", format::FieldType::kBool}});
+    out.begin(101, 160 * kMs);
+    out.varint(0);
+    out.varint(17);
+    out.varint(0);
+    out.varint(0);
+    out.boolean(true);
+  }
+  builder.off_cpu({.at_ns = 110 * kMs,
+                   .proven_ns = 20 * kMs,
+                   .share_ns = 50 * kMs,
+                   .cause = "socket",
+                   .span = 17});
+  return builder.load();
+}
+
+TEST(OffCpuReport, WhatIsEstimatedAroundAWaitIsNoMoreThanItsSpanOrTheRangeHasRoomFor) {
+  const auto estimated_ms = [](bool is_open, const SampleFilter& filter) {
+    const OffCpuReport report =
+        off_cpu_report(wait_of_a_span(is_open), {.filter = filter}, nullptr);
+    EXPECT_EQ(report.tree.total(), report.proven_ns + report.estimated_ns);
+    return report.estimated_ns / kMs;
+  };
+  EXPECT_EQ(estimated_ms(false, {}), 50U);
+  EXPECT_EQ(estimated_ms(false, {.span = 17}), 40U) << "10 before it and 30 after it";
+  EXPECT_EQ(estimated_ms(true, {.span = 17}), 50U) << "nobody knows when it ended";
+  EXPECT_EQ(estimated_ms(false, {.from_ns = 105 * kMs, .span = 17}), 35U);
+  EXPECT_EQ(estimated_ms(false, {.to_ns = 140 * kMs, .span = 17}), 20U);
+  EXPECT_EQ(estimated_ms(false, {.from_ns = 105 * kMs, .to_ns = 120 * kMs}), 5U);
+}
+
 TEST(OffCpuReport, OfThreadsOnlyRecordsInTheRangeCount) {
   TraceBuilder builder;
   for (const std::uint64_t at_ms : {1'000U, 2'000U, 3'000U}) {

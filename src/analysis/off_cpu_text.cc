@@ -191,6 +191,7 @@ std::string off_cpu_json(const Trace& trace, const OffCpuReport& report, OffCpuB
                        {"runnable_ns", report.runnable_ns},
                        {"throttled_ns", report.throttled_ns}});
   out += ", \"unseen_ns\": " + (report.has_threads ? std::to_string(report.unseen_ns) : "null");
+  out += ", \"excess_ns\": " + (report.has_threads ? std::to_string(report.excess_ns) : "null");
   out += ",\n\"threads\": " + thread_json(trace, report) + ",\n\"groups\": [";
   for (std::size_t i = 0; i < report.groups.size(); ++i) {
     const OffCpuGroup& group = report.groups[i];

@@ -185,7 +185,8 @@ std::string report_json(const Trace& trace, const std::vector<Finding>& findings
   object.number("tasks", trace.tasks.size());
   object.number("polls", trace.polls.size());
   object.number("spans", trace.spans.size());
-  object.number_or_null("lost_events", trace.has_unknown_loss() ? kUnknownNs : trace.lost_events());
+  object.number_or_null("lost_events", trace.all_lost_events().value_or(kUnknownNs));
+  object.number("lost_events_at_least", trace.lost_events());
   object.begin("shed");
   append_shed(out, ShedWindows(trace));
   object.number("inversions", trace.inversions);

@@ -2,7 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/sample_filter.h"
 
+#include <algorithm>
+
 namespace dial9::analysis {
+
+Stretch stretch_of(const Trace& trace, const SampleFilter& filter) {
+  Stretch stretch{filter.from_ns, filter.to_ns};
+  const Spans& spans = trace.spans;
+  for (std::uint32_t i = 0; filter.span && i < spans.size(); ++i) {
+    if (spans.id[i] == *filter.span && (spans.flags[i] & ~kSpanCancelled) == 0) {
+      stretch.has_span = true;
+      stretch.from_ns = std::max(stretch.from_ns, spans.start_ns[i]);
+      stretch.to_ns = std::min(stretch.to_ns, spans.end_ns[i]);
+      break;
+    }
+  }
+  return stretch;
+}
 
 SampleJudge::SampleJudge(const Trace& trace, const SampleFilter& filter)
     : trace_(trace), filter_(filter) {

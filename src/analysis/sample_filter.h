@@ -29,6 +29,14 @@ struct SampleFilter {
   bool has_time(std::uint64_t at_ns) const { return at_ns >= from_ns && at_ns < to_ns; }
 };
 
+// What all that a filter takes lies in: its range, and no more than its span.
+struct Stretch {
+  std::uint64_t from_ns = 0;
+  std::uint64_t to_ns = ~std::uint64_t{0};
+  bool has_span = false;  // whose begin and end are recorded
+};
+Stretch stretch_of(const Trace& trace, const SampleFilter& filter);
+
 // Of a sample, or of a wait.
 struct SampleContext {
   std::uint64_t at_ns = 0;

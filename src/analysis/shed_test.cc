@@ -19,41 +19,13 @@
 namespace dial9::analysis {
 namespace {
 
-using format::FieldType;
 using testing::TraceBuilder;
-
-constexpr std::uint16_t kShed = 100;
-
-struct Rate {
-  std::uint64_t at_ns;
-  std::string_view kind;
-  double keep_one_in;
-  std::uint64_t since_ns;
-  std::uint64_t kept;
-  std::uint64_t shed;
-};
-
-void tell(TraceBuilder& builder, const Rate& rate) {
-  format::Encoder& out = builder.encoder();
-  out.schema(kShed, "RecorderShedEvent", true,
-             {{"class", FieldType::kPooledString},
-              {"keep_one_in", FieldType::kF64},
-              {"since_ns", FieldType::kVarint},
-              {"kept", FieldType::kVarint},
-              {"shed", FieldType::kVarint}});
-  out.begin(kShed, rate.at_ns);
-  out.pooled_string(rate.kind);
-  out.f64(rate.keep_one_in);
-  out.varint(rate.since_ns);
-  out.varint(rate.kept);
-  out.varint(rate.shed);
-}
 
 TEST(Shed, WeighsAKeptUnitByWhatWasCountedInItsStretch) {
   TraceBuilder builder;
-  tell(builder, {1'000, "polls", 4, 1'000, 0, 0});
-  tell(builder, {2'000, "polls", 2, 1'000, 10, 35});
-  tell(builder, {3'000, "polls", 1, 2'000, 10, 10});
+  builder.shed(1'000, "polls", 4, 1'000, 0, 0);
+  builder.shed(2'000, "polls", 2, 1'000, 10, 35);
+  builder.shed(3'000, "polls", 1, 2'000, 10, 10);
   const ShedWindows shed(builder.load());
   EXPECT_EQ(shed.weight(ShedKind::kPolls, 999), 1);
   EXPECT_EQ(shed.weight(ShedKind::kPolls, 1'000), 4.5);
@@ -66,8 +38,8 @@ TEST(Shed, WeighsAKeptUnitByWhatWasCountedInItsStretch) {
 TEST(Shed, TakesARepeatedRateOnce) {
   TraceBuilder builder;
   for (int segment = 0; segment < 2; ++segment) {
-    tell(builder, {1'000, "events", 4, 1'000, 0, 0});
-    tell(builder, {2'000, "events", 1, 1'000, 10, 30});
+    builder.shed(1'000, "events", 4, 1'000, 0, 0);
+    builder.shed(2'000, "events", 1, 1'000, 10, 30);
     builder.new_stream();
   }
   const ShedWindows shed(builder.load());
@@ -77,7 +49,7 @@ TEST(Shed, TakesARepeatedRateOnce) {
 
 TEST(Shed, GoesByTheRateWhereTheRecordsEndBeforeTheCounts) {
   TraceBuilder builder;
-  tell(builder, {1'000, "events", 8, 1'000, 0, 0});
+  builder.shed(1'000, "events", 8, 1'000, 0, 0);
   const ShedWindows shed(builder.load());
   EXPECT_EQ(shed.weight(ShedKind::kEvents, 5'000), 8);
   EXPECT_TRUE(shed.is_open(ShedKind::kEvents));
@@ -87,9 +59,9 @@ TEST(Shed, GoesByTheRateWhereTheRecordsEndBeforeTheCounts) {
 
 TEST(Shed, EstimatesPollsFromThoseThatWereKept) {
   TraceBuilder builder;
-  tell(builder, {1'000, "polls", 5, 1'000, 0, 0});
+  builder.shed(1'000, "polls", 5, 1'000, 0, 0);
   for (std::uint64_t i = 0; i < 20; ++i) builder.poll(1'000 + i * 10, 1'004 + i * 10, 0, 7);
-  tell(builder, {2'000, "polls", 1, 1'000, 20, 80});
+  builder.shed(2'000, "polls", 1, 1'000, 20, 80);
   builder.poll(3'000, 3'010, 0, 7);
   const Trace trace = builder.load();
   const PollSummary polls = summarize_polls(trace);
@@ -101,12 +73,12 @@ TEST(Shed, EstimatesPollsFromThoseThatWereKept) {
 TEST(Shed, KnowsADelayOnlyWhereNeitherWakeNorPollCanBeMissing) {
   TraceBuilder builder;
   builder.poll(900, 910, 0, 7);
-  tell(builder, {1'000, "wakes", 4, 1'000, 0, 0});
+  builder.shed(1'000, "wakes", 4, 1'000, 0, 0);
   builder.wake(1'100, 7);
   builder.poll(1'200, 1'210, 0, 7);  // an earlier wake may be missing
   builder.wake(1'300, 7);
   builder.poll(1'400, 1'410, 0, 7);  // kept whole: the poll before is of the same stretch
-  tell(builder, {2'000, "wakes", 1, 1'000, 2, 6});
+  builder.shed(2'000, "wakes", 1, 1'000, 2, 6);
   builder.wake(2'100, 7);
   builder.poll(2'200, 2'210, 0, 7);  // as the first
   builder.wake(2'300, 7);
@@ -122,10 +94,10 @@ TEST(Shed, KnowsADelayOnlyWhereNeitherWakeNorPollCanBeMissing) {
 
 TEST(Shed, IsAFindingAndMakesLowerBoundsOfTheOthers) {
   TraceBuilder builder;
-  tell(builder, {1'000, "polls", 5, 1'000, 0, 0});
+  builder.shed(1'000, "polls", 5, 1'000, 0, 0);
   for (std::uint64_t i = 0; i < 50; ++i) builder.poll(2'000 + i * 10, 2'004 + i * 10, 0, 7);
   builder.poll(10'000, 90'000'000, 0, 7);
-  tell(builder, {100'000'000, "polls", 1, 1'000, 51, 200});
+  builder.shed(100'000'000, "polls", 1, 1'000, 51, 200);
   const Trace trace = builder.load();
   const std::vector<Finding> findings = diagnose(trace);
   const auto is_budget = [](const Finding& f) { return f.where == "budget"; };
@@ -143,8 +115,8 @@ TEST(Shed, IsAFindingAndMakesLowerBoundsOfTheOthers) {
 TEST(Shed, IsSummedByTheCensus) {
   TraceBuilder builder;
   for (int segment = 0; segment < 2; ++segment) {
-    tell(builder, {1'000, "events", 4, 1'000, 0, 0});
-    tell(builder, {2'000, "events", 1, 1'000, 10, 30});
+    builder.shed(1'000, "events", 4, 1'000, 0, 0);
+    builder.shed(2'000, "events", 1, 1'000, 10, 30);
     builder.new_stream();
   }
   const std::vector<std::uint8_t> bytes = builder.take();
@@ -161,8 +133,8 @@ TEST(Shed, IsSummedByTheCensusOverRunsOfTheSameTime) {
   TraceBuilder builder;
   for (const std::string_view run : {"abcd-1", "efgh-2", "abcd-1"}) {  // the last repeats the first
     builder.metadata(500, "boot_id", run);
-    tell(builder, {1'000, "events", 4, 1'000, 0, 0});
-    tell(builder, {2'000, "events", 1, 1'000, 10, run == "abcd-1" ? 30U : 7U});
+    builder.shed(1'000, "events", 4, 1'000, 0, 0);
+    builder.shed(2'000, "events", 1, 1'000, 10, run == "abcd-1" ? 30U : 7U);
     builder.new_stream();
   }
   const std::vector<std::uint8_t> bytes = builder.take();
@@ -176,9 +148,9 @@ TEST(Shed, IsSummedByTheCensusOverRunsOfTheSameTime) {
 TEST(Shed, CountsBeyondWhatANumberHoldsStopAtTheLargest) {
   constexpr std::uint64_t kMost = ~std::uint64_t{0};
   TraceBuilder builder;
-  tell(builder, {1'000, "polls", 4, 1'000, 0, 0});
-  tell(builder, {2'000, "polls", 4, 1'000, 1, kMost});
-  tell(builder, {3'000, "polls", 1, 2'000, 1, kMost});
+  builder.shed(1'000, "polls", 4, 1'000, 0, 0);
+  builder.shed(2'000, "polls", 4, 1'000, 1, kMost);
+  builder.shed(3'000, "polls", 1, 2'000, 1, kMost);
   for (std::uint64_t i = 0; i < 3; ++i) builder.poll(1'100 + i * 100, 1'150 + i * 100, 0, 7);
   const Trace trace = builder.load();
   EXPECT_EQ(ShedWindows(trace).shed(ShedKind::kPolls), kMost);
@@ -189,8 +161,8 @@ TEST(Shed, CountsBeyondWhatANumberHoldsStopAtTheLargest) {
 TEST(Shed, ARateThatIsNoRateIsBounded) {
   for (const double told : {std::numeric_limits<double>::infinity(), 1e300}) {
     TraceBuilder builder;
-    tell(builder, {1'000, "polls", told, 1'000, 0, 0});
-    tell(builder, {2'000, "polls", 1, 1'000, 10, 35});
+    builder.shed(1'000, "polls", told, 1'000, 0, 0);
+    builder.shed(2'000, "polls", 1, 1'000, 10, 35);
     const ShedWindows shed(builder.load());
     EXPECT_EQ(shed.most(ShedKind::kPolls), 1e9);
     EXPECT_EQ(shed.lines(),
@@ -198,7 +170,7 @@ TEST(Shed, ARateThatIsNoRateIsBounded) {
   }
   for (const double told : {std::numeric_limits<double>::quiet_NaN(), -4.0, 0.5}) {
     TraceBuilder builder;
-    tell(builder, {1'000, "polls", told, 1'000, 0, 0});
+    builder.shed(1'000, "polls", told, 1'000, 0, 0);
     EXPECT_EQ(ShedWindows(builder.load()).most(ShedKind::kPolls), 1);
   }
 }
@@ -206,15 +178,14 @@ TEST(Shed, ARateThatIsNoRateIsBounded) {
 TEST(Shed, CountsAgainstTheMemoryOfTheTrace) {
   TraceBuilder builder;
   const std::size_t before = builder.load().bytes();
-  for (std::uint64_t i = 1; i <= 1'000; ++i)
-    tell(builder, {1'000 * i, "polls", 2, 1'000 * i, 1, 1});
+  for (std::uint64_t i = 1; i <= 1'000; ++i) builder.shed(1'000 * i, "polls", 2, 1'000 * i, 1, 1);
   EXPECT_GE(builder.load().bytes(), before + 1'000 * sizeof(ShedRecord));
 }
 
 TEST(Shed, IsSaidBeforeTheSpansThatItMakesFewer) {
   TraceBuilder builder;
-  tell(builder, {1'000, "spans", 4, 1'000, 0, 0});
-  tell(builder, {2'000, "spans", 1, 1'000, 10, 30});
+  builder.shed(1'000, "spans", 4, 1'000, 0, 0);
+  builder.shed(2'000, "spans", 1, 1'000, 10, 30);
   const Trace trace = builder.load();
   EXPECT_TRUE(span_json(trace, {}).ends_with(
       "\"shed\": [\"30 spans (at times only one in 4.0 was kept)\"]}\n"));

@@ -42,6 +42,8 @@ std::string_view describe(UnknownTime reason) {
       return "in a poll, but the thread was off the CPU around it for a reason nobody recorded";
     case UnknownTime::kConcurrent:
       return "the task's polls aren't all the span's";
+    case UnknownTime::kNoPoll:
+      return "the task waited for a lock between its recorded polls: one of them may be missing";
   }
   return "";
 }
@@ -78,11 +80,12 @@ SpanTimes::SpanTimes(const Trace& trace)
   const auto& blocks = trace.blocks;  // by start
   std::vector<std::uint32_t> in_polls;
   std::vector<std::uint32_t> strand_waits;
+  std::vector<std::uint32_t> pollless;
   for (std::uint32_t i = 0; i < blocks.size(); ++i) {
     if (blocks[i].poll != kNoIndex) {
       in_polls.push_back(i);
-    } else if (is_strand_wait(blocks[i])) {
-      strand_waits.push_back(i);
+    } else if (blocks[i].kind == BlockKind::kLock && blocks[i].task != kNoIndex) {
+      (blocks[i].lock_kind == LockKind::kStrand ? strand_waits : pollless).push_back(i);
     }
   }
   const auto fill = [&](HeldTimes& held, std::vector<std::uint32_t>& order, auto member) {
@@ -96,6 +99,7 @@ SpanTimes::SpanTimes(const Trace& trace)
   };
   fill(in_polls_, in_polls, &Block::poll);
   fill(strand_waits_, strand_waits, &Block::task);
+  fill(pollless_, pollless, &Block::task);
   unexplained_.resize(trace.parks.size());
   for (std::uint32_t lane = 0; lane < trace.lanes.size(); ++lane) {
     const Range parks = trace.lanes[lane].parks;
@@ -108,7 +112,7 @@ SpanTimes::SpanTimes(const Trace& trace)
 }
 
 std::size_t SpanTimes::bytes() const {
-  return reach_.bytes() + in_polls_.bytes() + strand_waits_.bytes() +
+  return reach_.bytes() + in_polls_.bytes() + strand_waits_.bytes() + pollless_.bytes() +
          unexplained_.capacity() * sizeof(std::uint64_t);
 }
 
@@ -356,8 +360,12 @@ class SpanSweep {
       has_loss_ = true;
       return;
     }
-    std::uint64_t done_ns = part.from_ns;
     const std::uint32_t task = trace_.spans.task[span_];
+    if (!times_.pollless_.touching(task, from_ns, part.to_ns).empty()) {
+      unknown(UnknownTime::kNoPoll, part.length_ns());
+      return;
+    }
+    std::uint64_t done_ns = part.from_ns;
     for (const HeldTime& wait : times_.strand_waits_.touching(task, part.from_ns, part.to_ns)) {
       const std::uint64_t wait_ns = std::max(wait.from_ns, done_ns);
       outside_polls({done_ns, wait_ns}, next);

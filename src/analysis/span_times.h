@@ -27,8 +27,9 @@ enum class UnknownTime : std::uint8_t {
   kNoCpuClock,   // in a poll; its thread's CPU clock was not read around it
   kOffCpu,       // in a poll; its thread was off the CPU for that long around it, nobody says why
   kConcurrent,   // the task ran more, or less, than the span says it did: several branches of it
+  kNoPoll,       // between polls; the task waited for a lock there, so one may be missing
 };
-inline constexpr std::size_t kUnknownTimes = 7;
+inline constexpr std::size_t kUnknownTimes = 8;
 // A short phrase for a reader, for instance "events were lost".
 std::string_view describe(UnknownTime reason);
 
@@ -70,6 +71,7 @@ class SpanTimes {
   PollReach reach_;
   HeldTimes in_polls_;                      // by poll
   HeldTimes strand_waits_;                  // by task
+  HeldTimes pollless_;                      // by task: locks that are of no poll, nor of strands
   std::vector<std::uint64_t> unexplained_;  // by park: ns off the CPU before it that no block tells
 };
 

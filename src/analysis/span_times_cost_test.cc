@@ -79,7 +79,7 @@ TEST(SpanTimesCost, DoesNotGrowWithTheStrandWaitsOfOtherGaps) {
     const std::uint64_t at_ns = 1'000 + i * 100;
     builder.poll(at_ns, at_ns + 10, 0, 7);
     builder.wake(at_ns + 20, 7);
-    builder.lock_wait(at_ns + 30, 40, 7, 0xabc);
+    builder.lock_wait(at_ns + 30, 40, 7, 0xabc, {.kind = LockKind::kStrand});
   }
   const std::uint64_t end_ns = 1'000 + kMany * 100;
   builder.poll(end_ns, end_ns + 10, 0, 7);

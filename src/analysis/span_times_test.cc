@@ -148,13 +148,37 @@ TEST(SpanTimes, CountAWaitForAStrandAsBlockedWithinTheDelay) {
   busy(builder, 1'000, 9'000, 8'000);
   builder.poll(2'000, 3'000, 0, 7);
   builder.wake(4'000, 7);
-  builder.lock_wait(4'000, 1'500, 7, 0xabc);
+  builder.lock_wait(4'000, 1'500, 7, 0xabc, {.kind = LockKind::kStrand});
   builder.poll(6'000, 8'000, 0, 7);
   whole_span(builder, 3'000, 6'000, 7);
   const SpanTime time = only_span(builder);
   EXPECT_EQ(time.async_wait_ns, 1'000U);
   EXPECT_EQ(time.blocked_ns, 1'500U);
   EXPECT_EQ(time.scheduler_delay_ns, 500U);
+}
+
+TEST(SpanTimes, BetweenPollsAreUnknownWhereAWaitTellsThatAPollIsMissing) {
+  for (const LockKind kind : {LockKind::kMutex, LockKind::kUnknown}) {
+    TraceBuilder builder;
+    busy(builder, 1'000, 9'000, 8'000);
+    builder.poll(2'000, 3'000, 0, 7);
+    builder.wake(4'000, 7);
+    builder.lock_wait(4'000, 1'500, 7, 0xabc, {.kind = kind});
+    builder.poll(6'000, 8'000, 0, 7);
+    whole_span(builder, 3'000, 6'000, 7);
+    const SpanTime time = only_span(builder);
+    EXPECT_EQ(unknown(time, UnknownTime::kNoPoll), 3'000U);
+    EXPECT_EQ(time.sum_ns(), 3'000U);
+  }
+}
+
+TEST(SpanTimes, OfAPollAStrandsWaitThatItRanThroughIsNoTimeOffTheCpu) {
+  TraceBuilder builder;
+  busy(builder, 1'000, 9'000, 8'000);
+  builder.poll(2'000, 8'000, 0, 7);
+  builder.lock_wait(3'000, 4'000, 7, 0xabc, {.kind = LockKind::kStrand});
+  whole_span(builder, 2'000, 8'000, 7);
+  EXPECT_EQ(only_span(builder).on_cpu_ns, 6'000U);
 }
 
 TEST(SpanTimes, AreUnknownAfterAPollWithoutAnEndThatOverlappedTheLastOne) {
@@ -334,7 +358,20 @@ class Slow {
       return unknown(UnknownTime::kEventsLost);
     }
     const std::uint32_t task = trace_.spans.task[span_];
-    if (is_held(at_, [&](const Block& b) { return is_strand_wait(b) && b.task == task; })) {
+    const std::uint64_t gap_from_ns = has_before ? before_end_ns : trace_.spans.start_ns[span_];
+    const auto is_pollless = [&](const Block& b) {
+      return b.kind == BlockKind::kLock && b.lock_kind != LockKind::kStrand && b.poll == kNoIndex &&
+             b.task == task && b.duration_ns != 0;
+    };
+    const auto is_in_gap = [&](const Block& b) {
+      return is_pollless(b) && b.start_ns < gap_end_ns && b.end_ns() > gap_from_ns;
+    };
+    for (std::size_t i = 0; i < trace_.blocks.size(); ++i) {
+      if (is_in_gap(trace_.blocks[i])) return unknown(UnknownTime::kNoPoll);
+    }
+    if (is_held(at_, [&](const Block& b) {
+          return b.lock_kind == LockKind::kStrand && b.task == task;
+        })) {
       ++time_.blocked_ns;
       return;
     }
@@ -381,7 +418,7 @@ void random_worker(TraceBuilder& builder, std::mt19937_64& random, std::uint64_t
       builder.wake(now_ns + upto(6), task);
     }
     if (upto(5) == 0) {
-      builder.lock_wait(now_ns, upto(12), task, 0xabc);
+      builder.lock_wait(now_ns, upto(12), task, 0xabc, {.kind = static_cast<LockKind>(upto(2))});
     }
     now_ns += upto(8);
     builder.poll_start(now_ns, worker, task);

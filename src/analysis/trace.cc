@@ -82,10 +82,6 @@ double Cell::number() const {
   }
 }
 
-bool is_strand_wait(const Block& block) {
-  return block.kind == BlockKind::kLock && block.poll == kNoIndex && block.task != kNoIndex;
-}
-
 bool Trace::is_truncated() const {
   return hit_memory_limit || std::any_of(inputs.begin(), inputs.end(), [](const InputFile& input) {
            return input.error.has_value();
@@ -103,6 +99,15 @@ std::uint64_t Trace::lost_events() const {
 bool Trace::has_unknown_loss() const {
   return std::any_of(loss.begin(), loss.end(),
                      [](const LossRecord& record) { return record.count == 0; });
+}
+
+std::optional<std::uint64_t> Trace::all_lost_events() const {
+  const bool is_told = std::all_of(inputs.begin(), inputs.end(),
+                                   [](const InputFile& input) { return input.tells_loss; });
+  if (!is_told || is_truncated() || has_unknown_loss()) {
+    return std::nullopt;
+  }
+  return lost_events();
 }
 
 std::optional<std::uint64_t> Trace::realtime_ns(std::uint64_t at_ns) const {

@@ -199,6 +199,10 @@ struct SchedSample {
 
 enum class BlockKind : std::uint8_t { kCall, kLock, kOffCpu, kPreempted };
 
+// Of what a kLock was: a thread stood for a mutex; a handler waited for its strand, and no thread
+// stood. Only as the record says, or proves by a stack.
+enum class LockKind : std::uint8_t { kUnknown, kMutex, kStrand };
+
 // A stretch in which a thread was held, sorted by start.
 struct Block {
   std::uint64_t start_ns = 0;
@@ -206,22 +210,20 @@ struct Block {
   BlockKind kind = BlockKind::kCall;
   std::uint32_t tid = 0;
   std::uint32_t task = kNoIndex;
-  std::uint32_t poll = kNoIndex;  // that covers its start, where it can be told
-  NameId call = kNoName;          // kCall
-  std::uint64_t lock = 0;         // kLock: the lock's or strand's identity
-  std::uint32_t owner_tid = 0;    // kLock; 0: unknown
+  // That covers its start, where it can be told; none of a lock that may be a strand.
+  std::uint32_t poll = kNoIndex;
+  NameId call = kNoName;        // kCall
+  std::uint64_t lock = 0;       // kLock: the lock's or strand's identity
+  std::uint32_t owner_tid = 0;  // kLock; 0: unknown
   std::uint32_t stack = kNoIndex;
   bool is_truncated = false;  // the stack's outer frames are missing
+  LockKind lock_kind = LockKind::kUnknown;
 
   // One that would end after the last nanosecond of the clock ends there.
   std::uint64_t end_ns() const {
     return duration_ns > ~start_ns ? ~std::uint64_t{0} : start_ns + duration_ns;
   }
 };
-
-// True for a wait that isn't inside a poll: a handler that waited for its strand, not a thread that
-// waited for a mutex.
-bool is_strand_wait(const Block& block);
 
 struct ResourceSample {
   std::uint64_t at_ns = 0;
@@ -338,7 +340,14 @@ struct InputFile {
   std::uint64_t bytes = 0;  // as fed, compressed or not
   std::uint64_t events = 0;
   std::optional<Error> error;  // why it was not read to its end; what came before was kept
+  bool tells_loss = false;     // its writer records what it loses: that none is recorded is none
 };
+
+// Of an entry of a segment's metadata: a writer that records each loss. Another one's silence
+// proves nothing.
+inline bool is_writer_that_tells_loss(std::string_view key, std::string_view value) {
+  return key == "dial9.writer" && value == "dial9-cpp";
+}
 
 struct TypeCount {
   NameId name = kNoName;
@@ -396,6 +405,9 @@ struct Trace {
   // Those that were counted; more are lost where has_unknown_loss().
   std::uint64_t lost_events() const;
   bool has_unknown_loss() const;
+  // All that was lost; nullopt where more may be: of unknown number, in what couldn't be read, or
+  // of a writer that doesn't tell.
+  std::optional<std::uint64_t> all_lost_events() const;
   // By the nearest anchor; nullopt without one.
   std::optional<std::uint64_t> realtime_ns(std::uint64_t at_ns) const;
   // The last value of a metadata key, or empty.

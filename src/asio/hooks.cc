@@ -185,8 +185,9 @@ void note_strand_wait(const TrackedOp& op) noexcept {
   ObjectNote holder;
   if (op.created_ns == 0 || !g_strands.get(op.object, &holder)) return;
   if (holder.who == op.task.id || holder.when_ns <= op.created_ns) return;
-  runtime::lock_wait(op.task.id, reinterpret_cast<std::uintptr_t>(op.object), holder.tid,
-                     op.created_ns, holder.when_ns - op.created_ns);
+  runtime::lock_wait(runtime::LockKind::kStrand, op.task.id,
+                     reinterpret_cast<std::uintptr_t>(op.object), holder.tid, op.created_ns,
+                     holder.when_ns - op.created_ns);
 }
 
 // Of queued work, whose wake was recorded as it was queued.

@@ -66,7 +66,7 @@ TEST_F(Cli, InfoCountsEventsByType) {
   EXPECT_EQ(info["events"]["total"], 3);
   EXPECT_EQ(info["events"]["by_type"]["PollStartEvent"], 1);
   EXPECT_EQ(info["truncated"], false);
-  EXPECT_EQ(info["loss"]["total"], 0);
+  EXPECT_TRUE(info["loss"]["total"].is_null()) << "nothing says that its writer tells of losses";
   EXPECT_EQ(info["time"]["begin"], "2026-09-21T14:13:20.000000000Z");
   EXPECT_EQ(info["time"]["duration_ns"], 500'000'000);
 }
@@ -92,6 +92,61 @@ TEST_F(Cli, InfoTextSaysWhatWasLost) {
   EXPECT_NE(ran.out.find("buffer full"), std::string::npos);
 }
 
+// What the recorder writes of itself, a poll, and perhaps a loss of so many.
+Bytes own_trace(std::uint64_t lost = 0) {
+  TraceBuilder builder;
+  builder.metadata(1'000, "dial9.writer", "dial9-cpp");
+  if (lost != 0) builder.loss(1'000, "buffer full", lost, 1'000, 1'500);
+  builder.poll(2'000'000, 3'000'000, 0, 7, "app.cc:3");
+  return builder.take();
+}
+
+TEST_F(Cli, InfoSaysThatNothingWasLostOnlyWhereAWriterThatTellsWasReadToTheEnd) {
+  const std::string own = write("own.bin", own_trace());
+  const std::string foreign = write("foreign.bin", small_trace());
+  Bytes cut = own_trace(5);
+  cut.pop_back();
+  const std::string truncated = write("cut.bin", cut);
+  const std::string none = write("none.bin", Bytes(100, 'x'));
+  struct Case {
+    std::string files;
+    std::string text;
+    json total;
+    int at_least;
+  };
+  for (const Case& one : {Case{own, "0 events", 0, 0},
+                          {foreign, "unknown, the writer doesn't tell", nullptr, 0},
+                          {own + " " + foreign, "unknown, the writer doesn't tell", nullptr, 0},
+                          {truncated, "at least 5 events, not all could be read", nullptr, 5},
+                          {none, "unknown, not all could be read, the writer", nullptr, 0}}) {
+    const std::string text = dial9("info " + one.files).out;
+    EXPECT_NE(text.find("lost      " + one.text), std::string::npos) << text;
+    const json loss = json::parse(dial9("info --json " + one.files).out)["loss"];
+    EXPECT_EQ(loss["total"], one.total) << one.files;
+    EXPECT_EQ(loss["at_least"], one.at_least) << one.files;
+    const json report = json::parse(dial9("diagnose --json " + one.files).out, nullptr, false);
+    if (!report.is_discarded()) {
+      EXPECT_EQ(report["trace"]["lost_events"], one.total) << one.files;
+    }
+  }
+}
+
+TEST_F(Cli, InfoOfWhatIsNoTraceTellsNoNumberOfIt) {
+  for (const Bytes& bytes : {Bytes{}, Bytes(100, 'x'), Bytes{'T', 'R', 'C'}}) {
+    const std::string file = write("none.bin", bytes);
+    const Ran text = dial9("info " + file);
+    EXPECT_EQ(text.exit_code, kUnreadable);
+    EXPECT_TRUE(text.out.starts_with("no event could be read in 1 file\n")) << text.out;
+    EXPECT_EQ(text.out.find("events by type"), std::string::npos) << text.out;
+    const json info = json::parse(dial9("info --json " + file).out);
+    for (const json& unknown : {info["events"]["total"], info["streams"], info["inversions"],
+                                info["loss"]["total"], info["time"]["duration_ns"], info["cost"]}) {
+      EXPECT_TRUE(unknown.is_null()) << info;
+    }
+    EXPECT_EQ(info["truncated"], true);
+  }
+}
+
 TEST_F(Cli, InfoTakesGzipAndTheStandardInput) {
   const std::string file = write("t.bin.gz", gzipped(small_trace()));
   EXPECT_EQ(json::parse(dial9("info --json " + file).out)["events"]["total"], 3);
@@ -105,7 +160,10 @@ TEST_F(Cli, InfoOfATruncatedTraceShowsWhatWasReadAndSaysSo) {
   EXPECT_EQ(ran.exit_code, kPartlyReadable);
   const json info = json::parse(ran.out);
   EXPECT_EQ(info["truncated"], true);
-  EXPECT_EQ(info["events"]["total"], 2);
+  EXPECT_TRUE(info["events"]["total"].is_null());
+  EXPECT_EQ(info["events"]["at_least"], 2);
+  EXPECT_TRUE(info["loss"]["total"].is_null());
+  EXPECT_EQ(info["loss"]["at_least"], 0);
   EXPECT_TRUE(info["files"][0]["error"]["offset"].is_number());
   EXPECT_NE(ran.err.find("t.bin"), std::string::npos);
   EXPECT_NE(ran.err.find("byte"), std::string::npos) << ran.err;

@@ -69,10 +69,10 @@ bool has_cpu_samples(const Census& census) {
 }
 
 // What was left out to keep within the recorder's budget, and what recording cost.
-std::string cost_text(const Census& census) {
+std::string cost_text(const Census& census, const std::string& at_least) {
   std::string out;
   for (const auto& [name, shed] : census.shed()) {
-    out += "left out  " + human_count(shed.shed) + " " + to_printable(name) +
+    out += "left out  " + at_least + human_count(shed.shed) + " " + to_printable(name) +
            " to keep within the budget, at times all but one in " + decimal(shed.keep_one_in, 1) +
            "\n";
   }
@@ -111,18 +111,39 @@ void append_cost(std::string& out, const Census& census) {
          ", \"mb_per_second\": " + decimal(mb_per_second(bill), 6) + "}";
 }
 
+// Every number is a lower bound where something couldn't be read.
+std::string head_text(const Census& census, const std::vector<FileResult>& files) {
+  const std::string in_files = counted(files.size(), "file") + "\n";
+  if (is_truncated(files) && census.events() == 0) {
+    return "no event could be read in " + in_files;
+  }
+  return (is_truncated(files) ? "at least " : "") + counted(census.events(), "event") + " in " +
+         counted(census.streams(), "stream") + ", " + in_files;
+}
+
+// That no loss is recorded is none where all was read, of a writer that records each.
+std::string loss_text(const Census& census, const std::vector<FileResult>& files) {
+  const bool is_told = census.untold_inputs() == 0;
+  if (census.has_unknown_loss() || (is_told && !is_truncated(files))) {
+    return lost_text(census.lost_events(), census.has_unknown_loss());
+  }
+  return (census.lost_events() == 0 ? std::string("unknown")
+                                    : "at least " + counted(census.lost_events(), "event")) +
+         (is_truncated(files) ? ", not all could be read" : "") +
+         (is_told ? "" : ", the writer doesn't tell");
+}
+
 std::string info_text(const Census& census, const std::vector<FileResult>& files) {
-  std::string out = counted(census.events(), "event") + " in " +
-                    counted(census.streams(), "stream") + ", " + counted(files.size(), "file") +
-                    "\n";
+  std::string out = head_text(census, files);
+  const std::string at_least = is_truncated(files) ? "at least " : "";
   if (census.begin_ns() != 0) {
     out += "from      " + time_text(census, census.begin_ns()) + "\n";
     out += "to        " + time_text(census, census.end_ns()) + "\n";
-    out += "duration  " + human_duration(census.end_ns() - census.begin_ns()) + "\n";
+    out += "duration  " + at_least + human_duration(census.end_ns() - census.begin_ns()) + "\n";
   }
   out += "complete  ";
   out += is_truncated(files) ? "no, see below\n" : "yes\n";
-  out += "lost      " + lost_text(census.lost_events(), census.has_unknown_loss()) + "\n";
+  out += "lost      " + loss_text(census, files) + "\n";
   for (const auto& [cause, loss] : census.loss()) {
     const std::string count = loss.unknown == 0 ? human_count(loss.count)
                               : loss.count == 0 ? std::string("unknown number,")
@@ -131,11 +152,11 @@ std::string info_text(const Census& census, const std::vector<FileResult>& files
            time_text(census, loss.first_ns) + " over " +
            human_duration(loss.last_ns - std::min(loss.first_ns, loss.last_ns)) + "\n";
   }
-  out += cost_text(census);
+  out += cost_text(census, at_least);
   if (census.inversions() != 0) {
     out += "disorder  " + counted(census.inversions(), "record") + " went back in time\n";
   }
-  out += "\nevents by type\n";
+  out += census.events() == 0 ? "" : "\nevents by type\n";
   for (const auto& [name, count] : types_by_count(census)) {
     std::string number = human_count(count);
     number.insert(0, number.size() < 14 ? 14 - number.size() : 0, ' ');
@@ -200,8 +221,10 @@ void append_loss_ranges(std::string& out, const Census& census) {
 }
 
 std::string info_json(const Census& census, const std::vector<FileResult>& files) {
-  std::string out =
-      "{\"events\": {\"total\": " + std::to_string(census.events()) + ", \"by_type\": {";
+  const bool is_complete = !is_truncated(files);
+  const std::string read = std::to_string(census.events());
+  std::string out = "{\"events\": {\"total\": " + (is_complete ? read : "null") +
+                    ", \"at_least\": " + read + ", \"by_type\": {";
   bool is_first = true;
   for (const auto& [name, count] : types_by_count(census)) {
     out += is_first ? "" : ", ";
@@ -209,7 +232,10 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
     append_json_string(out, name);
     out += ": " + std::to_string(count);
   }
-  out += "}}, \"streams\": " + std::to_string(census.streams());
+  const auto known = [&](std::uint64_t count) {
+    return is_complete || census.events() != 0 ? std::to_string(count) : "null";
+  };
+  out += "}}, \"streams\": " + known(census.streams());
   const bool has_times = census.begin_ns() != 0;
   const auto begin = has_times ? census.realtime_ns(census.begin_ns()) : std::nullopt;
   const auto end = has_times ? census.realtime_ns(census.end_ns()) : std::nullopt;
@@ -222,7 +248,8 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
   out += ", \"truncated\": ";
   out += is_truncated(files) ? "true" : "false";
   const std::string at_least = std::to_string(census.lost_events());
-  out += ", \"loss\": {\"total\": " + (census.has_unknown_loss() ? "null" : at_least) +
+  const bool is_known = is_complete && census.untold_inputs() == 0 && !census.has_unknown_loss();
+  out += ", \"loss\": {\"total\": " + (is_known ? at_least : "null") +
          ", \"at_least\": " + at_least + ", \"by_cause\": {";
   is_first = true;
   for (const auto& [cause, loss] : census.loss()) {
@@ -233,7 +260,7 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
   }
   out += "}, \"ranges\": [";
   append_loss_ranges(out, census);
-  out += "]}, \"inversions\": " + std::to_string(census.inversions()) + ", \"metadata\": {";
+  out += "]}, \"inversions\": " + known(census.inversions()) + ", \"metadata\": {";
   is_first = true;
   for (const auto& [key, value] : census.metadata()) {
     append_pair(out, key, value, is_first);

@@ -225,9 +225,9 @@ TEST(Runtime, AFloorKeepsShortWaitsOut) {
   SteppedRecorder recorder;
   blocking_call(g_a, now_ns(), kDefaultBlockingFloorNs - 1);
   blocking_call(g_a, now_ns(), kDefaultBlockingFloorNs);
-  lock_wait(7, 0x1000, 0, now_ns(), kDefaultLockFloorNs - 1);
-  lock_wait(7, 0x1000, 0, now_ns(), kDefaultLockFloorNs);
-  lock_wait(7, 0x1000, 42, now_ns(), kDefaultLockFloorNs);
+  lock_wait(LockKind::kMutex, 7, 0x1000, 0, now_ns(), kDefaultLockFloorNs - 1);
+  lock_wait(LockKind::kMutex, 7, 0x1000, 0, now_ns(), kDefaultLockFloorNs);
+  lock_wait(LockKind::kMutex, 7, 0x1000, 42, now_ns(), kDefaultLockFloorNs);
   const Trace trace = recorder.read();
   EXPECT_EQ(trace.count("BlockingCallEvent"), 1U);
   EXPECT_EQ(trace.count("LockWaitEvent"), 2U);
@@ -253,7 +253,7 @@ TEST(Runtime, ASlowLockWaitHasTheStackThatIsGivenForItAndSoManyASecondDo) {
     for (int i = 0; i < 5; ++i) {
       internal::lock_wait_of(caller, 7, 0x1000, 0, at_ns, kDefaultLockFloorNs);
     }
-    lock_wait(7, 0x2000, 0, at_ns, kDefaultLockFloorNs);  // a strand: nobody called
+    lock_wait(LockKind::kStrand, 7, 0x2000, 0, at_ns, kDefaultLockFloorNs);  // nobody called
     internal::lock_wait_of(caller, 7, 0x1000, 0, at_ns + 1'000'000'000, kDefaultLockFloorNs);
   }).join();
   internal::set_wait_stacks(nullptr, 0);
@@ -262,6 +262,8 @@ TEST(Runtime, ASlowLockWaitHasTheStackThatIsGivenForItAndSoManyASecondDo) {
   EXPECT_EQ(trace.count("LockWaitEvent"), 8U) << "each is recorded, with a stack or without";
   EXPECT_EQ(count_present(trace, "LockWaitEvent", "callchain"), 4U);
   EXPECT_EQ(asked, 4);
+  EXPECT_EQ(trace.numbers("LockWaitEvent", "kind"),
+            (std::vector<std::uint64_t>{1, 1, 1, 1, 1, 2, 1, 1}));
   const auto truncated = trace.numbers("LockWaitEvent", "truncated");
   EXPECT_EQ(std::count(truncated.begin(), truncated.end(), 1U), 4);
 }

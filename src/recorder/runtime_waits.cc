@@ -33,6 +33,15 @@ bool may_take_stack(ThreadState& t, std::uint64_t now_ns) noexcept {
   return t.wait_stacks++ < g_stacks_a_second.load(std::memory_order_relaxed);
 }
 
+internal::LockWaitEvent lock_wait_event(LockKind kind, TaskId waiter, std::uint64_t lock,
+                                        std::uint32_t owner_tid,
+                                        std::uint64_t duration_ns) noexcept {
+  optional<std::uint32_t> owner;
+  if (owner_tid != 0) owner = owner_tid;
+  return {internal::own_tid(), waiter, lock,  owner,
+          duration_ns,         {},     false, static_cast<std::uint8_t>(kind)};
+}
+
 // After the wait: the frames are on this thread's stack.
 [[gnu::noinline]] void write_lock_wait(const void* caller, internal::LockWaitEvent& event,
                                        std::uint64_t start_ns) noexcept {
@@ -106,9 +115,10 @@ void blocking_call(Place& call, std::uint64_t start_ns, std::uint64_t duration_n
       start_ns);
 }
 
-void lock_wait(TaskId waiter, std::uint64_t lock, std::uint32_t owner_tid, std::uint64_t start_ns,
-               std::uint64_t duration_ns) noexcept {
-  internal::lock_wait_of(nullptr, waiter, lock, owner_tid, start_ns, duration_ns);
+void lock_wait(LockKind kind, TaskId waiter, std::uint64_t lock, std::uint32_t owner_tid,
+               std::uint64_t start_ns, std::uint64_t duration_ns) noexcept {
+  if (duration_ns < g_lock_floor_ns.load(std::memory_order_relaxed)) return;
+  internal::record_at(lock_wait_event(kind, waiter, lock, owner_tid, duration_ns), start_ns);
 }
 
 void set_wait_floors(std::uint64_t blocking_floor_ns, std::uint64_t lock_floor_ns) noexcept {
@@ -129,14 +139,9 @@ void lock_wait_of(const void* caller, runtime::TaskId waiter, std::uint64_t lock
                   std::uint32_t owner_tid, std::uint64_t start_ns,
                   std::uint64_t duration_ns) noexcept {
   if (duration_ns < runtime::g_lock_floor_ns.load(std::memory_order_relaxed)) return;
-  optional<std::uint32_t> owner;
-  if (owner_tid != 0) owner = owner_tid;
-  LockWaitEvent event{own_tid(), waiter, lock, owner, duration_ns, {}, false};
-  if (caller == nullptr) {
-    record_at(event, start_ns);
-  } else {
-    runtime::write_lock_wait(caller, event, start_ns);
-  }
+  LockWaitEvent event =
+      runtime::lock_wait_event(runtime::LockKind::kMutex, waiter, lock, owner_tid, duration_ns);
+  runtime::write_lock_wait(caller, event, start_ns);
 }
 
 }  // namespace dial9::internal

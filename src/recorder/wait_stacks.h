@@ -27,7 +27,7 @@ using TakeWaitStack = WaitStack (*)(const void* caller, std::uint64_t* room) noe
 // Null: no stacks. `most_a_second`: of each thread. Any thread.
 void set_wait_stacks(TakeWaitStack take, std::uint32_t most_a_second) noexcept;
 
-// As runtime::lock_wait(), with the stack of `caller`, which called the lock's function.
+// A wait for a mutex, with the stack of `caller`, which called the lock's function.
 void lock_wait_of(const void* caller, runtime::TaskId waiter, std::uint64_t lock,
                   std::uint32_t owner_tid, std::uint64_t start_ns,
                   std::uint64_t duration_ns) noexcept;

@@ -51,34 +51,6 @@ std::string range_text(const Call& call, const std::string& run) {
   return run + part("before_from", "from") + part("before_to", "to");
 }
 
-// How long one thread can have been in what the query is of; 0: not bounded.
-std::uint64_t length_of(const analysis::FlameQuery& query, const Run& run) {
-  const auto& spans = run.trace().spans;
-  if (query.filter.span) {
-    for (std::uint32_t i = 0; i < spans.size(); ++i) {
-      if (spans.id[i] == *query.filter.span) return spans.end_ns[i] - spans.start_ns[i];
-    }
-    return 0;
-  }
-  const bool is_bounded = query.filter.worker && query.filter.to_ns != ~std::uint64_t{0};
-  return is_bounded ? query.filter.to_ns - query.filter.from_ns : 0;
-}
-
-// A sample stands for a period, a look for the time around it: of something short their sum may be
-// longer than it was.
-void note_longer_sum(const analysis::FlameQuery& query, const Run& run, analysis::FlameView& view) {
-  const std::uint64_t length_ns = length_of(query, run);
-  if (view.tree.unit() != analysis::FlameUnit::kNs || length_ns == 0 ||
-      view.tree.total() <= length_ns) {
-    return;
-  }
-  view.heading.is_uncertain = true;
-  view.heading.notes.insert(
-      view.heading.notes.begin(),
-      "it took " + analysis::human_duration(length_ns) +
-          ": the sum is longer, of several threads at once or of samples that stand for more");
-}
-
 }  // namespace
 
 std::vector<symbolize::Frame> SharedNamer::frames(std::string_view path, std::string_view build_id,
@@ -158,7 +130,6 @@ Response flame(const Call& call, const Run& run, SharedNamer& namer) {
   RequestNamer names(namer);
   analysis::FlameView view = analysis::flame_view(run.trace(), asked->query, &names);
   names.add_notes(view.heading);
-  note_longer_sum(asked->query, run, view);
   const json commands = flame_commands(asked->query, run);
   return body_response(analysis::flame_json(
       view.tree, view.heading, asked->nodes, kMostFunctions,

@@ -291,6 +291,7 @@ json summary_json(const Run& run) {
   const auto& trace = run.trace();
   const ThinAnchors anchors = thin_anchors(trace.anchors, kMaxAnchors);
   const analysis::ShedWindows shed(trace);
+  const auto lost = trace.all_lost_events();
   std::size_t metadata_total = 0;
   json out = {{"name", run.name()},
               {"generation", run.generation()},
@@ -313,7 +314,7 @@ json summary_json(const Run& run) {
               {"truncated", truncated_json(trace)},
               {"files", files_json(trace)},
               {"loss", loss_json(run)},
-              {"loss_total", trace.has_unknown_loss() ? json() : json(trace.lost_events())},
+              {"loss_total", lost ? json(*lost) : json()},
               {"loss_at_least", trace.lost_events()},
               {"stalls", stalls_json(run)},
               {"shed", shed.lines()},

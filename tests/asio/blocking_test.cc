@@ -146,6 +146,7 @@ TEST_F(AsioBlocking, AContendedMutexInAHandlerNamesItsOwner) {
     return wait.number("lock") != reinterpret_cast<std::uintptr_t>(mutex.native_handle());
   });
   ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].number("kind"), static_cast<std::uint64_t>(runtime::LockKind::kMutex));
   EXPECT_EQ(waits[0].number("owner_tid"), owner);
   EXPECT_EQ(waits[0].number("task_id"), trace.polls().at(0).task);
   EXPECT_NE(waits[0].number("tid"), owner);

@@ -271,6 +271,7 @@ TEST(AsioStrands, AWaitForAStrandNamesTheThreadThatHeldIt) {
   std::vector<Event> waits = trace.named("LockWaitEvent");
   std::erase_if(waits, [&](const Event& wait) { return wait.number("task_id") != waiter; });
   ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].number("kind"), static_cast<std::uint64_t>(runtime::LockKind::kStrand));
   EXPECT_EQ(waits[0].number("owner_tid"), holder_tid);
   EXPECT_GE(waits[0].number("duration_ns"), kHeldNs);
   const Poll first = trace.polls_of(waiter).at(0);

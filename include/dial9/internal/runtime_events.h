@@ -38,6 +38,7 @@ DIAL9_EVENT(BlockingCallEvent, (std::uint32_t, tid), (std::uint64_t, task_id), (
             (ns_u64, duration_ns), (optional<::dial9::callchain>, callchain));
 DIAL9_EVENT(LockWaitEvent, (std::uint32_t, tid), (std::uint64_t, task_id), (std::uint64_t, lock),
             (optional<std::uint32_t>, owner_tid), (ns_u64, duration_ns),
-            (optional<::dial9::callchain>, callchain), (bool, truncated));
+            (optional<::dial9::callchain>, callchain), (bool, truncated),
+            (std::uint8_t, kind));  // a runtime::LockKind
 
 }  // namespace dial9::internal

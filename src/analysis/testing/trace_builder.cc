@@ -14,6 +14,18 @@ struct EventSchema {
   std::vector<FieldSpec> fields;
 };
 
+EventSchema accept_queue_schema() {
+  return {"TcpAcceptQueueEvent",
+          {{"socket_cookie", FieldType::kVarint},
+           {"socket_inode", FieldType::kVarint},
+           {"ip_version", FieldType::kU8},
+           {"local_addr", FieldType::kString},
+           {"local_port", FieldType::kU16},
+           {"pending_connections", FieldType::kU32},
+           {"backlog_limit", FieldType::kU32},
+           {"dropped_connections", FieldType::kVarint, true}}};
+}
+
 // By TraceBuilder::Type, from 1, up to the first of off_cpu_schemas().
 const std::vector<EventSchema>& schemas() {
   constexpr FieldType kVarint = FieldType::kVarint;
@@ -58,22 +70,15 @@ const std::vector<EventSchema>& schemas() {
         {"task_id", kVarint},
         {"lock", kVarint},
         {"owner_tid", kU32, true},
-        {"duration_ns", kVarint}}},
+        {"duration_ns", kVarint},
+        {"kind", format::FieldType::kU8}}},
       {"ProcessResourceUsageEvent",
        {{"user_cpu_ns", kVarint}, {"system_cpu_ns", kVarint}, {"rss_bytes", kVarint}}},
       {"RecorderLossEvent",
        {{"cause", kText}, {"count", kVarint}, {"first_ns", kVarint}, {"last_ns", kVarint}}},
       {"ClockSyncEvent", {{"realtime_ns", kVarint}}},
       {"SegmentMetadataEvent", {{"entries", FieldType::kStringMap}}},
-      {"TcpAcceptQueueEvent",
-       {{"socket_cookie", kVarint},
-        {"socket_inode", kVarint},
-        {"ip_version", FieldType::kU8},
-        {"local_addr", FieldType::kString},
-        {"local_port", FieldType::kU16},
-        {"pending_connections", kU32},
-        {"backlog_limit", kU32},
-        {"dropped_connections", kVarint, true}}},
+      accept_queue_schema(),
       {"PlatformStallEvent",
        {{"cause", kText},
         {"scope", kText},
@@ -81,6 +86,12 @@ const std::vector<EventSchema>& schemas() {
         {"stalled_ns", kVarint},
         {"full_stalled_ns", kVarint},
         {"step_ns", FieldType::kI64}}},
+      {"RecorderShedEvent",
+       {{"class", kText},
+        {"keep_one_in", FieldType::kF64},
+        {"since_ns", kVarint},
+        {"kept", kVarint},
+        {"shed", kVarint}}},
   };
   return kSchemas;
 }
@@ -242,18 +253,19 @@ void TraceBuilder::blocking_call(std::uint64_t at_ns, std::uint64_t duration_ns,
 }
 
 void TraceBuilder::lock_wait(std::uint64_t at_ns, std::uint64_t duration_ns, std::uint64_t task,
-                             std::uint64_t lock, std::uint32_t owner_tid, std::uint32_t tid) {
+                             std::uint64_t lock, const LockWaitOf& of) {
   begin(kLockWait, at_ns);
-  encoder_.u32(tid);
+  encoder_.u32(of.tid);
   encoder_.varint(task);
   encoder_.varint(lock);
-  if (owner_tid == 0) {
+  if (of.owner_tid == 0) {
     encoder_.absent();
   } else {
     encoder_.present();
-    encoder_.u32(owner_tid);
+    encoder_.u32(of.owner_tid);
   }
   encoder_.varint(duration_ns);
+  encoder_.u8(static_cast<std::uint8_t>(of.kind));
 }
 
 void TraceBuilder::resources(std::uint64_t at_ns, std::uint64_t cpu_ns) {
@@ -368,6 +380,16 @@ void TraceBuilder::loss(std::uint64_t at_ns, std::string_view cause, std::uint64
   encoder_.varint(count);
   encoder_.varint(first_ns);
   encoder_.varint(last_ns);
+}
+
+void TraceBuilder::shed(std::uint64_t at_ns, std::string_view kind, double keep_one_in,
+                        std::uint64_t since_ns, std::uint64_t kept, std::uint64_t shed) {
+  begin(kShed, at_ns);
+  encoder_.pooled_string(kind);
+  encoder_.f64(keep_one_in);
+  encoder_.varint(since_ns);
+  encoder_.varint(kept);
+  encoder_.varint(shed);
 }
 
 void TraceBuilder::clock_sync(std::uint64_t at_ns, std::uint64_t realtime_ns) {

@@ -33,6 +33,12 @@ struct OffCpuWaitEvent {
   std::uint64_t runnable_ns = 0;  // of proven_ns
 };
 
+struct LockWaitOf {
+  LockKind kind = LockKind::kMutex;
+  std::uint32_t owner_tid = 0;
+  std::uint32_t tid = 0;
+};
+
 struct ThreadTimesEvent {
   std::uint64_t at_ns = 0;
   std::uint64_t running_ns = 0;
@@ -88,7 +94,7 @@ class TraceBuilder {
   void blocking_call(std::uint64_t at_ns, std::uint64_t duration_ns, std::uint64_t task,
                      std::string_view call, std::uint32_t tid = 0);
   void lock_wait(std::uint64_t at_ns, std::uint64_t duration_ns, std::uint64_t task,
-                 std::uint64_t lock, std::uint32_t owner_tid = 0, std::uint32_t tid = 0);
+                 std::uint64_t lock, const LockWaitOf& of = {});
   void resources(std::uint64_t at_ns, std::uint64_t cpu_ns);
   static constexpr std::uint64_t kNoDrops = ~std::uint64_t{0};  // the writer doesn't tell
   void accept_queue(std::uint64_t at_ns, std::uint64_t cookie, std::uint32_t port,
@@ -100,6 +106,9 @@ class TraceBuilder {
   void thread_times(const ThreadTimesEvent& times);  // elapsed is the sum of the three
   void loss(std::uint64_t at_ns, std::string_view cause, std::uint64_t count,
             std::uint64_t first_ns, std::uint64_t last_ns);
+  // Unweighted where `keep_one_in` is 1: from then on all are kept.
+  void shed(std::uint64_t at_ns, std::string_view kind, double keep_one_in, std::uint64_t since_ns,
+            std::uint64_t kept, std::uint64_t shed);
   void clock_sync(std::uint64_t at_ns, std::uint64_t realtime_ns);
   void metadata(std::uint64_t at_ns, std::string_view key, std::string_view value);
 
@@ -131,6 +140,7 @@ class TraceBuilder {
     kMetadata,
     kAcceptQueue,
     kPlatformStall,
+    kShed,
     kOffCpu,
     kThreadTimes,
     kSocketWait,

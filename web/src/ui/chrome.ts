@@ -68,7 +68,7 @@ export function warningStrips(summary: Summary): HTMLElement[] {
     const text = `This trace ended early: ${truncated.message}${at}. What came before is shown.`;
     out.push(h('div', { class: 'strip', role: 'status' }, text));
   }
-  if (total !== 0) {
+  if (lost !== 0 || loss.length !== 0) {
     const causes = [...new Set(loss.map((entry) => entry.cause))].slice(0, 4).join(', ');
     const some = `An unknown number (at least ${formatCount(lost)}) of`;
     const count = total === null ? some : formatCount(lost);

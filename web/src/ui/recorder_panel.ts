@@ -75,6 +75,10 @@ function lossTable(
   atLeast: number,
 ): HTMLElement {
   if (total === 0) return h('p', { class: 'soft' }, 'Nothing was counted as lost.');
+  if (loss.length === 0) {
+    const why = 'Not known: the trace was not read to its end, or its writer tells of no losses.';
+    return h('p', { class: 'soft' }, why);
+  }
   const causes = new Map<string, { counted: number; isKnown: boolean }>();
   for (const { cause, count } of loss) {
     const entry = causes.get(cause) ?? { counted: 0, isKnown: true };
