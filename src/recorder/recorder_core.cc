@@ -26,6 +26,7 @@
 #include "recorder/fork_child.h"
 #include "recorder/guarded_fd.h"
 #include "recorder/heartbeat.h"
+#include "recorder/last_thread.h"
 #include "recorder/memory_store.h"
 #include "recorder/process_registry.h"
 #include "recorder/recording_state.h"
@@ -49,6 +50,8 @@ constexpr std::uint64_t kYoungNs = 1'000'000'000;
 constexpr std::uint64_t kRecoveryPauseNs = 2'000'000;
 // How often the buffers' file is looked for.
 constexpr std::uint64_t kFileCheckNs = 1'000'000'000;
+// How often it is looked whether the host still has a thread.
+constexpr std::uint64_t kAloneNs = 200'000'000;
 // How long stop() lets threads finish the record call that they are in.
 constexpr auto kQuiesce = std::chrono::milliseconds(1);
 
@@ -383,8 +386,10 @@ void RecorderCore::run() {
   exempt_this_thread();
   const std::uint64_t began_ns = collector_now_ns();
   Heartbeat heartbeat = make_heartbeat();
+  std::uint64_t next_look_ns = began_ns + kAloneNs;
+  bool is_alone = false;
   std::unique_lock lock(mutex_);
-  while (!may_finish_) {
+  while (!may_finish_ && !is_alone) {
     const std::uint64_t asked = rotations_asked_;
     const bool rotates = asked != rotations_done_;
     lock.unlock();
@@ -400,6 +405,10 @@ void RecorderCore::run() {
       is_sealed = false;
       sleep_ns = 250'000'000;
     }
+    if (const std::uint64_t now_ns = collector_now_ns(); now_ns >= next_look_ns) {
+      next_look_ns = now_ns + kAloneNs;
+      is_alone = is_last_thread();
+    }
     lock.lock();
     if (rotates) {
       rotations_done_ = asked;
@@ -409,7 +418,7 @@ void RecorderCore::run() {
     const LateWakeSink sink = late_wake_sink();
     if (sink != nullptr) heartbeat.sleeps(sleep_ns);
     wake_.wait_for(lock, std::chrono::nanoseconds(sleep_ns),
-                   [&] { return may_finish_ || rotations_asked_ != rotations_done_; });
+                   [&] { return is_alone || may_finish_ || rotations_asked_ != rotations_done_; });
     if (sink == nullptr) continue;
     if (const auto late = heartbeat.wakes()) {
       lock.unlock();
@@ -417,12 +426,20 @@ void RecorderCore::run() {
       lock.lock();
     }
   }
+  is_alone = is_alone && !may_finish_;
+  if (is_alone) {
+    close_epoch();
+    is_enabled_ = false;
+  }
   lock.unlock();
   finish();
   leave_chunk(t_buffer);
   lock.lock();
   is_finished_ = true;
+  if (is_alone && thread_.joinable()) thread_.detach();  // nobody is there to join it
   done_.notify_all();
+  lock.unlock();
+  if (is_alone) end_as_the_main_thread_did();
 }
 
 std::uint64_t RecorderCore::step() {

@@ -1,11 +1,14 @@
 // The ways in which a process ends, and what is kept of its recording.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,6 +97,26 @@ TEST_F(Endings, QuickExitFromAnotherThreadWhileOthersRecordLosesNothingOfThis) {
   EXPECT_EQ(static_cast<std::uint64_t>(
                 std::count_if(numbers.begin(), numbers.end(), [](auto n) { return n < 5'000; })),
             5'000U);
+}
+
+// Not by exit_group(): the recorder's thread is left alone, and would keep the process for ever.
+TEST_F(Endings, AMainThreadThatEndsAloneEndsTheProcessWithItsStatusAndLosesNothing) {
+  for (const int status : {0, 7}) {
+    const Ended ended = end_by([status] { ::syscall(SYS_exit, status); });
+    ASSERT_TRUE(WIFEXITED(ended.status)) << ended.status;
+    EXPECT_EQ(WEXITSTATUS(ended.status), status);
+    EXPECT_EQ(ended.trace.numbers("Kept", "number"), first_numbers(5'000));
+  }
+}
+
+TEST_F(Endings, AMainThreadThatAStrictFilterKillsEndsTheProcessByThatSignal) {
+  const Ended ended = end_by([] {
+    ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+    ::syscall(SYS_getpid);
+  });
+  ASSERT_TRUE(WIFSIGNALED(ended.status)) << ended.status;
+  EXPECT_EQ(WTERMSIG(ended.status), SIGKILL);
+  EXPECT_EQ(ended.trace.numbers("Kept", "number"), first_numbers(5'000));
 }
 
 TEST_F(Endings, AStaticDestructorThatRecordsLosesNothing) {
