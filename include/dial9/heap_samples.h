@@ -49,6 +49,9 @@ struct HeapSampleStatus {
   std::uint64_t untracked = 0;          // of `samples`, those whose free won't be seen
   std::uint64_t live_samples = 0;       // now
   std::string allocator;                // whom allocations are passed on to: the file's path
+  // Now: sample_rate_bytes, or more, to keep within the recorder's budget. Each sample says its
+  // own.
+  std::uint64_t current_rate_bytes = 0;  // 0: off
 };
 HeapSampleStatus heap_sample_status() noexcept;
 

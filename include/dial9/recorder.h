@@ -191,7 +191,7 @@ class Recorder {
   // Drains and seals now, so that everything recorded so far can be read. False after the deadline.
   bool rotate(std::chrono::nanoseconds deadline = std::chrono::seconds(1)) noexcept;
   // Drains, seals, joins the collector. Returns after the deadline at the latest (+ 0.2 s) and says
-  // what was left; the handle is inert afterwards.
+  // what was left; the handle is inert then. May wait for the niced collector (recorder.md, Life).
   StopResult stop(std::chrono::nanoseconds deadline = std::chrono::seconds(1)) noexcept;
 
   // Memory ring: the sealed segments, oldest first (copies), and the same as one trace file.

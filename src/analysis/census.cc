@@ -92,6 +92,10 @@ void Census::on_schema(const format::Schema& schema) {
     plan.fields[1] = schema.find("collector_cpu_ns");
     plan.fields[2] = schema.find("host_cpu_ns");
     plan.fields[3] = schema.find("bytes");
+  } else if (schema.name == "HeapProfileEvent") {
+    plan.kind = Kind::kHeapProfile;
+    plan.fields[0] = schema.find("sample_rate_bytes");
+    plan.fields[1] = schema.find("largest_rate_bytes");
   }
   plans_[schema.index] = plan;
 }
@@ -127,6 +131,9 @@ void Census::on_event(const format::Event& event) {
       break;
     case Kind::kBill:
       on_bill(event, plan);
+      break;
+    case Kind::kHeapProfile:
+      on_heap_profile(event, plan);
       break;
   }
 }
@@ -202,6 +209,16 @@ void Census::on_shed(const format::Event& event, const Plan& plan) {
     const format::Value& rate = event.values[static_cast<std::size_t>(plan.fields[1])];
     shed.keep_one_in = std::max(shed.keep_one_in, shed_rate(rate));
   }
+}
+
+void Census::on_heap_profile(const format::Event& event, const Plan& plan) {
+  const std::uint64_t chosen = number(event, plan.fields[0], 0);
+  const std::uint64_t largest = number(event, plan.fields[1], 0);
+  if (chosen == 0) {
+    return;
+  }
+  heap_keep_one_in_ =
+      std::max(heap_keep_one_in_, static_cast<double>(largest) / static_cast<double>(chosen));
 }
 
 void Census::on_bill(const format::Event& event, const Plan& plan) {

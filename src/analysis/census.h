@@ -66,6 +66,9 @@ class Census {
   std::map<std::string, Loss> loss() const;
   const std::map<std::string, Shed>& shed() const { return shed_; }  // by class
   const Bill& bill() const { return bill_; }
+  // At times all heap samples but one in so many were left out to keep within the recorder's
+  // budget; 1: never. How many isn't known.
+  double heap_keep_one_in() const { return heap_keep_one_in_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }  // last wins
   const std::vector<Anchor>& anchors() const { return anchors_; }
   // Those that were counted; more are lost where has_unknown_loss().
@@ -78,7 +81,16 @@ class Census {
 
  private:
   class Visitor;
-  enum class Kind : std::uint8_t { kOther, kWorker, kClockSync, kMetadata, kLoss, kShed, kBill };
+  enum class Kind : std::uint8_t {
+    kOther,
+    kWorker,
+    kClockSync,
+    kMetadata,
+    kLoss,
+    kShed,
+    kBill,
+    kHeapProfile,
+  };
   struct Plan {
     std::uint64_t* count = nullptr;  // in by_type_
     Kind kind = Kind::kOther;
@@ -94,6 +106,7 @@ class Census {
   void on_loss(const format::Event& event, const Plan& plan);
   void on_shed(const format::Event& event, const Plan& plan);
   void on_bill(const format::Event& event, const Plan& plan);
+  void on_heap_profile(const format::Event& event, const Plan& plan);
   std::string text(const format::Event& event, int field) const;
   bool is_repeated(const std::string& kind, std::uint64_t at_ns);
 
@@ -104,6 +117,7 @@ class Census {
   std::map<std::string, Loss> loss_;
   std::map<std::string, Shed> shed_;
   Bill bill_;
+  double heap_keep_one_in_ = 1;
   SegmentGaps gaps_;
   std::string run_;  // the boot id that the metadata before told
   // Of each class of each run: the last record of rates.

@@ -3,6 +3,7 @@
 #include "analysis/heap_report.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <unordered_map>
 
@@ -61,6 +62,32 @@ void add(HeapGroup& group, const SampleFilter& filter, std::uint64_t end_ns,
   }
 }
 
+// Of samples at the rate that was asked for, one in so many was taken at times; 1: all, or the
+// trace doesn't say what was asked for.
+std::uint64_t thinning_in(const Trace& trace, const SampleFilter& filter) {
+  const std::string_view text = trace.metadata_value("memory.sample_rate_bytes");
+  std::uint64_t asked = 0;
+  std::from_chars(text.data(), text.data() + text.size(), asked);
+  std::uint64_t largest = asked;
+  for (std::size_t i = 0; i < trace.heap.size(); ++i) {
+    const HeapSample& sample = trace.heap[i];
+    if (sample.at_ns >= filter.from_ns && sample.at_ns < filter.to_ns) {
+      largest = std::max(largest, sample.rate_bytes);
+    }
+  }
+  return asked == 0 ? 1 : largest / asked;
+}
+
+void add_thinning_note(const Trace& trace, HeapReport& report) {
+  const std::uint64_t one_in = thinning_in(trace, report.filter);
+  if (one_in <= 1) {
+    return;
+  }
+  report.notes.push_back("at times one sample in " + human_count(one_in) +
+                         " was taken, to keep within the recorder's budget: figures allow for it, "
+                         "and are less exact");
+}
+
 // What stands against taking the figures as they are.
 void add_notes(const Trace& trace, HeapReport& report) {
   HeapWindow sums;
@@ -100,6 +127,7 @@ void add_notes(const Trace& trace, HeapReport& report) {
   report.has_lost_samples = sums.lost_samples != 0;
   report.is_live_uncertain =
       report.is_live_known && notes.size() > (report.has_lost_samples ? 1U : 0U);
+  add_thinning_note(trace, report);
   if (report.unknown != 0) {
     notes.push_back(counted(report.unknown, "sample", "doesn't", "don't") +
                     " say whose they are, and are left out");

@@ -192,6 +192,23 @@ TEST(HeapReport, LossesMakeFiguresUncertainAndSayWhichWay) {
   EXPECT_TRUE(mentions(untracked, "1 sample isn't tracked"));
 }
 
+TEST(HeapReport, ThinnedSamplesWeighByTheirOwnRateAndANoteSaysSo) {
+  HeapTrace made;
+  made.builder().metadata(5, "memory.sample_rate_bytes", "512");
+  made.alloc({.at_ns = 10, .size = 1, .addr = 1, .rate = 512});
+  made.alloc({.at_ns = 15, .size = 1, .addr = 2, .rate = 8192});
+  made.profile(20, 0, 0, 2);
+  const HeapReport report = heap_report(made.load(), {}, HeapBy::kSite);
+  EXPECT_NEAR(report.total.allocated.count, 512.5 + 8192.5, 0.1);
+  EXPECT_FALSE(report.is_live_uncertain);
+  EXPECT_TRUE(mentions(report, "at times one sample in 16 was taken"));
+  HeapTrace all;
+  all.builder().metadata(5, "memory.sample_rate_bytes", "512");
+  all.alloc({.at_ns = 10, .rate = 512});
+  all.profile(20, 0, 0, 1);
+  EXPECT_FALSE(mentions(heap_report(all.load(), {}, HeapBy::kSite), "at times"));
+}
+
 TEST(HeapReport, WithoutFreesNothingIsSaidToLive) {
   HeapTrace made;
   made.alloc({.at_ns = 10, .addr = 1, .is_tracked = false});

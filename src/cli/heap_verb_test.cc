@@ -51,6 +51,25 @@ TEST_F(HeapVerb, ShowsWhatWasAllocatedAndWhatLivesBySite) {
   EXPECT_LT(live.out.find("0x1eac"), live.out.find("0x7e39"));
 }
 
+TEST_F(HeapVerb, SaysHowFarSamplesWereThinnedAsInfoDoes) {
+  HeapTrace trace;
+  trace.builder().metadata(kSecond, "memory.sample_rate_bytes", std::to_string(HeapTrace::kRate));
+  trace.alloc({.at_ns = kSecond, .addr = 16, .rate = 8 * HeapTrace::kRate});
+  trace.profile(kSecond, 0, 0, 1, 8 * HeapTrace::kRate);
+  const std::string file = "'" + write("thinned.bin", trace.builder().take()) + "'";
+  const std::string shown = heap(file).out;
+  EXPECT_NE(shown.find("one sample in 8 was taken"), std::string::npos) << shown;
+  const std::string info = dial9("info " + file).out;
+  EXPECT_NE(
+      info.find("left out  heap samples to keep within the budget, at times all but one in 8"),
+      std::string::npos)
+      << info;
+  const json shed = json::parse(dial9("info --json " + file).out)["shed"];
+  EXPECT_TRUE(shed["heap_samples"]["count"].is_null());
+  EXPECT_EQ(shed["heap_samples"]["most_keep_one_in"], 8);
+  EXPECT_TRUE(json::parse(dial9("info --json " + write_trace()).out)["shed"].empty());
+}
+
 TEST_F(HeapVerb, MarksWhatGrewBetweenTwoMomentsAndStays) {
   const Ran ran = heap("--growth 0.5s 8.5s " + write_trace());
   EXPECT_EQ(ran.exit_code, kOk) << ran.err;

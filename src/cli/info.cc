@@ -76,6 +76,10 @@ std::string cost_text(const Census& census, const std::string& at_least) {
            " to keep within the budget, at times all but one in " + decimal(shed.keep_one_in, 1) +
            "\n";
   }
+  if (census.heap_keep_one_in() > 1) {
+    out += "left out  heap samples to keep within the budget, at times all but one in " +
+           decimal(census.heap_keep_one_in(), 1) + "; the rest stands for them\n";
+  }
   const Census::Bill& bill = census.bill();
   if (bill.elapsed_ns != 0) {
     out += "cost      " + decimal(percent_of(bill.host_cpu_ns, bill), 2) +
@@ -98,6 +102,10 @@ void append_cost(std::string& out, const Census& census) {
     append_json_string(out, name);
     out += ": {\"count\": " + std::to_string(shed.shed) +
            ", \"most_keep_one_in\": " + decimal(shed.keep_one_in, 3) + "}";
+  }
+  if (census.heap_keep_one_in() > 1) {
+    out += std::string(is_first ? "" : ", ") + "\"heap_samples\": {\"count\": null" +
+           ", \"most_keep_one_in\": " + decimal(census.heap_keep_one_in(), 3) + "}";
   }
   const Census::Bill& bill = census.bill();
   out += "}, \"cost\": ";

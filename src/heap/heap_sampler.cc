@@ -4,12 +4,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "dial9/internal/thread_buffer.h"
 #include "heap/hooks.h"
 #include "heap/next_allocator.h"
+#include "recorder/burst_gate.h"
 #include "recorder/heap_sample_stream.h"
 #include "recorder/no_exception.h"
 #include "recorder/recording_state.h"
@@ -26,6 +28,14 @@ constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kSecond = 1'000 * kMs;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kPassNs = 20 * kMs;
+// Of a thinned rate a thread looks for another one at the latest after so many gaps of the chosen
+// one, or bytes: whichever is more.
+constexpr std::uint64_t kLookGaps = 64;
+constexpr std::uint64_t kLeastLookBytes = std::uint64_t{1} << 20;
+constexpr std::uint32_t kMostOneIn =
+    internal::kMostSamplesOneIn[static_cast<std::size_t>(internal::SampleKind::kHeap)];
+// Until there are samples to tell.
+constexpr double kFirstSampleBytes = 100;
 
 // What there was up to a moment; two of them make a stretch.
 struct Tally {
@@ -39,6 +49,19 @@ struct Tally {
 
 std::uint64_t load(const std::uint64_t& counter) {
   return __atomic_load_n(&counter, __ATOMIC_RELAXED);
+}
+
+std::string shortfall_of(const HeapSampleStatus& status) {
+  std::string text;
+  if (status.current_rate_bytes > status.sample_rate_bytes) {
+    text = "one in " + std::to_string(status.current_rate_bytes / status.sample_rate_bytes) +
+           " of the samples is taken, to keep within the recorder's budget; each says its rate";
+  }
+  if (status.lost_samples + status.lost_frees != 0) {
+    text += std::string(text.empty() ? "" : "; ") +
+            "samples were lost: a higher sample_rate_bytes makes fewer of them";
+  }
+  return text;
 }
 
 bool is_gate_open() { return __atomic_load_n(&g_gate.floor, __ATOMIC_RELAXED) != kOff; }
@@ -59,7 +82,12 @@ struct HeapSampler::State {
   std::uint64_t drained_ns = 0;  // the last pass that found a record
   Tally base;                    // what the ring's memory had counted before start()
   Tally total;
-  Tally window;  // `total` as the window began
+  Tally window;                 // `total` as the window began
+  std::uint32_t one_in = 1;     // to keep within the recorder's budget
+  std::uint64_t most_rate = 0;  // in this window
+  internal::GovernorBudget budget;
+  std::uint64_t stream_bytes = 0;   // of all, and
+  std::uint64_t stream_allocs = 0;  // allocations in them
   std::string start_error;
   std::string allocator;
   std::uint64_t version = 1;
@@ -75,12 +103,26 @@ struct HeapSampler::State {
     base.lost_frees = load(g_memory.lost_frees);
     base.untracked = load(g_memory.untracked);
     total = window = {};
+    stream_bytes = stream_allocs = 0;
   }
+  std::uint64_t rate_of(std::uint32_t times) const {
+    return std::min(options.sample_rate_bytes * times, kMostRate);
+  }
+  void set_rate() {
+    __atomic_store_n(&g_allowance.most_rate_bytes, rate_of(kMostOneIn), __ATOMIC_RELAXED);
+    __atomic_store_n(&g_gate.rate_bytes, rate_of(one_in), __ATOMIC_RELAXED);
+    note_rate();
+  }
+  // Threads raise it too.
+  void note_rate() { most_rate = std::max(most_rate, load(g_gate.rate_bytes)); }
   // Every thread draws anew at its next allocation.
   void open_gate() {
     if (generation == kLastGeneration) return;  // stays open: what isn't recorded is dropped
     ++generation;
-    g_gate.rate_bytes = options.sample_rate_bytes;
+    set_rate();
+    __atomic_store_n(&g_gate.look_bytes,
+                     std::max(options.sample_rate_bytes * kLookGaps, kLeastLookBytes),
+                     __ATOMIC_RELAXED);
     __atomic_store_n(&g_gate.tracks_live, options.tracks_live, __ATOMIC_RELAXED);
     __atomic_store_n(&g_gate.floor, generation * kGeneration, __ATOMIC_RELEASE);
   }
@@ -173,6 +215,8 @@ Status HeapSampler::start(const HeapSampleOptions& options, std::uint64_t seed) 
   rest(state);
   state.options = options;
   state.start_error.clear();
+  state.one_in = 1;
+  state.most_rate = 0;
   (void)internal::now_ns();  // what is calibrated at its first call is by now
   g_memory.ring.drop_published();
   g_memory.live.clear();
@@ -219,6 +263,7 @@ void HeapSampler::drain(State& state) {
     alloc.task = record.task;
     alloc.span = record.span;
     alloc.rate_bytes = head.extra;
+    state.most_rate = std::max(state.most_rate, head.extra);
     alloc.is_tracked = head.is_tracked;
     alloc.is_truncated = head.is_truncated;
     alloc.unwound_by = unwind::method_name(head.method);
@@ -245,11 +290,14 @@ void HeapSampler::note_window(State& state, std::uint64_t at_ns, bool is_last) {
   record.untracked = state.total.untracked - state.window.untracked;
   record.live_samples = g_memory.live.size();
   record.tracks_live = state.options.tracks_live;
+  state.note_rate();
+  record.largest_rate_bytes = state.most_rate;
   const bool is_quiet = record.samples == 0 && record.frees == 0 && record.lost_samples == 0 &&
                         record.lost_frees == 0;
   if (is_quiet && !is_last) return;  // goes on
   state.encoder.add(record);
   state.window = state.total;
+  state.most_rate = load(g_gate.rate_bytes);
 }
 
 std::uint64_t HeapSampler::host_cost_ns() const {
@@ -268,6 +316,7 @@ std::uint64_t HeapSampler::attend(std::uint64_t now_ns) {
     state.window.at_ns = state.active_since_ns = internal::now_ns();
     state.open_gate();
   }
+  allow(state);
   drain(state);
   if (now_ns >= state.next_prepare_ns || state.next_prepare_ns - now_ns > kSecond) {
     unwind::prepare();
@@ -275,6 +324,47 @@ std::uint64_t HeapSampler::attend(std::uint64_t now_ns) {
   }
   note_window(state, internal::now_ns(), false);
   return internal::now_ns() - state.drained_ns < kSecond ? now_ns + kPassNs : kNever;
+}
+
+// Until the next pass.
+void HeapSampler::allow(const State& state) {
+  const internal::GovernorBudget& budget = state.budget;
+  const double sample_bytes =
+      state.stream_allocs == 0
+          ? kFirstSampleBytes
+          : static_cast<double>(state.stream_bytes) / static_cast<double>(state.stream_allocs);
+  double of_cpu_ns = budget.max_cpu_ns > 0 ? 1e9 / budget.max_cpu_ns : 0;
+  double of_sample = budget.max_bytes > 0 ? sample_bytes * 1e9 / budget.max_bytes : 0;
+  __atomic_store(&g_allowance.of_cpu_ns, &of_cpu_ns, __ATOMIC_RELAXED);
+  __atomic_store(&g_allowance.of_sample, &of_sample, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_allowance.pass_ns, internal::gate_now_ns(), __ATOMIC_RELAXED);
+  __atomic_store_n(&g_allowance.limit, load(g_memory.spent) + kAllowanceNs, __ATOMIC_RELAXED);
+}
+
+bool HeapSampler::thin(std::uint32_t one_in) {
+  const Guard guard(*this);
+  State& state = guard.state();
+  state.one_in = one_in;
+  state.set_rate();
+  return true;
+}
+
+std::uint32_t HeapSampler::thinned_to(std::uint32_t told) const {
+  const Guard guard(*this);
+  const State& state = guard.state();
+  if (!state.is_on || !is_gate_open()) return told;
+  return static_cast<std::uint32_t>(load(g_gate.rate_bytes) / state.options.sample_rate_bytes);
+}
+
+std::uint64_t HeapSampler::late_bytes() const {
+  const Guard guard(*this);
+  return guard.state().encoder.free_bytes();
+}
+
+void HeapSampler::set_budget(const internal::GovernorBudget& budget) {
+  const Guard guard(*this);
+  guard.state().budget = budget;
+  allow(guard.state());
 }
 
 void HeapSampler::rest(State& state) {
@@ -295,7 +385,10 @@ std::vector<SourceStream> HeapSampler::take() {
   const Guard guard(*this);
   State& state = guard.state();
   drain(state);
-  return state.encoder.take();
+  std::vector<SourceStream> streams = state.encoder.take();
+  for (const SourceStream& stream : streams) state.stream_bytes += stream.bytes.size();
+  state.stream_allocs = state.total.samples;
+  return streams;
 }
 
 std::uint64_t HeapSampler::metadata_version() const {
@@ -335,9 +428,9 @@ HeapSampleStatus HeapSampler::status() const {
   status.untracked = state.total.untracked;
   status.live_samples = g_memory.live.size();
   status.allocator = state.allocator;
-  if (status.message.empty() && status.lost_samples + status.lost_frees != 0) {
-    status.message = "samples were lost: a higher sample_rate_bytes makes fewer of them";
-  }
+  const std::uint64_t thinned_to = status.is_sampling ? load(g_gate.rate_bytes) : 0;
+  status.current_rate_bytes = std::max(status.sample_rate_bytes, thinned_to);
+  if (status.message.empty()) status.message = shortfall_of(status);
   return status;
 }
 

@@ -29,6 +29,11 @@ class HeapSampler final : public internal::StreamSource {
   void rest() override;
   std::vector<internal::SourceStream> take() override;
   std::uint64_t host_cost_ns() const override;
+  bool thin(std::uint32_t one_in) override;
+  internal::SampleKind sample_kind() const override { return internal::SampleKind::kHeap; }
+  std::uint32_t thinned_to(std::uint32_t told) const override;
+  std::uint64_t late_bytes() const override;
+  void set_budget(const internal::GovernorBudget& budget) override;
   std::string_view name() const override { return "heap_samples"; }
   std::string shortfall() const override { return status().message; }
   std::uint64_t metadata_version() const override;
@@ -43,6 +48,7 @@ class HeapSampler final : public internal::StreamSource {
   static void drain(State& state);
   static void note_window(State& state, std::uint64_t at_ns, bool is_last);
   static void rest(State& state);
+  static void allow(const State& state);
 
   mutable ForkLock lock_;
   mutable State* state_ = nullptr;

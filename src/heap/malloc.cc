@@ -19,20 +19,20 @@ const void* const dial9_heap_is_linked = reinterpret_cast<const void*>(&dial9::a
 
 namespace {
 
-void* counted(void* pointer, bool is_sample, std::size_t size, const void* caller) noexcept {
-  if (is_sample && pointer != nullptr) record_alloc(pointer, size, caller);
+void* counted(void* pointer, std::uint64_t rate, std::size_t size, const void* caller) noexcept {
+  if (rate != 0 && pointer != nullptr) record_alloc(pointer, size, rate, caller);
   return pointer;
 }
 
 [[gnu::noinline, gnu::cold]] void* cold_malloc(std::size_t size, const void* caller) noexcept {
-  const bool is_sample = crosses(size);
-  return counted(g_next.malloc(size), is_sample, size, caller);
+  const std::uint64_t rate = crosses(size);
+  return counted(g_next.malloc(size), rate, size, caller);
 }
 
 [[gnu::noinline, gnu::cold]] void* cold_calloc(std::size_t count, std::size_t size,
                                                const void* caller) noexcept {
-  const bool is_sample = crosses(count * size);
-  return counted(g_next.calloc(count, size), is_sample, count * size, caller);
+  const std::uint64_t rate = crosses(count * size);
+  return counted(g_next.calloc(count, size), rate, count * size, caller);
 }
 
 [[gnu::noinline, gnu::cold]] void cold_free(void* pointer) noexcept {
@@ -44,7 +44,7 @@ void* counted(void* pointer, bool is_sample, std::size_t size, const void* calle
 // where that failed.
 [[gnu::noinline, gnu::cold]] void* cold_realloc(void* pointer, std::size_t size, bool is_due_now,
                                                 const void* caller) noexcept {
-  const bool is_sample = is_due_now && crosses(size);
+  const std::uint64_t rate = !is_due_now ? 0 : crosses(size);
   const TakenOut taken = take_out(pointer);
   void* moved = g_next.realloc(pointer, size);
   if (moved == nullptr && size != 0) {
@@ -52,27 +52,27 @@ void* counted(void* pointer, bool is_sample, std::size_t size, const void* calle
   } else {
     record_free(taken);
   }
-  return counted(moved, is_sample, size, caller);
+  return counted(moved, rate, size, caller);
 }
 
 [[gnu::noinline, gnu::cold]] void* cold_memalign(std::size_t alignment, std::size_t size,
                                                  const void* caller) noexcept {
-  const bool is_sample = crosses(size);
-  return counted(g_next.memalign(alignment, size), is_sample, size, caller);
+  const std::uint64_t rate = crosses(size);
+  return counted(g_next.memalign(alignment, size), rate, size, caller);
 }
 
 [[gnu::noinline, gnu::cold]] void* cold_aligned_alloc(std::size_t alignment, std::size_t size,
                                                       const void* caller) noexcept {
-  const bool is_sample = crosses(size);
-  return counted(g_next.aligned_alloc(alignment, size), is_sample, size, caller);
+  const std::uint64_t rate = crosses(size);
+  return counted(g_next.aligned_alloc(alignment, size), rate, size, caller);
 }
 
 [[gnu::noinline, gnu::cold]] int cold_posix_memalign(void** to, std::size_t alignment,
                                                      std::size_t size,
                                                      const void* caller) noexcept {
-  const bool is_sample = crosses(size);
+  const std::uint64_t rate = crosses(size);
   const int failed = g_next.posix_memalign(to, alignment, size);
-  if (failed == 0) counted(*to, is_sample, size, caller);
+  if (failed == 0) counted(*to, rate, size, caller);
   return failed;
 }
 

@@ -12,8 +12,8 @@ namespace {
 
 namespace heap = dial9::heap;
 
-void* counted(void* pointer, bool is_sample, std::size_t size, const void* caller) noexcept {
-  if (is_sample && pointer != nullptr) heap::record_alloc(pointer, size, caller);
+void* counted(void* pointer, std::uint64_t rate, std::size_t size, const void* caller) noexcept {
+  if (rate != 0 && pointer != nullptr) heap::record_alloc(pointer, size, rate, caller);
   return pointer;
 }
 
@@ -35,20 +35,20 @@ void* with_handler(Allocate allocate) noexcept {
 
 [[gnu::noinline, gnu::cold]] void* cold_new(std::size_t size, bool is_due_now,
                                             const void* caller) noexcept {
-  const bool is_sample = is_due_now && heap::crosses(size);
-  return counted(with_handler([&] { return heap::g_next.malloc(size == 0 ? 1 : size); }), is_sample,
+  const std::uint64_t rate = !is_due_now ? 0 : heap::crosses(size);
+  return counted(with_handler([&] { return heap::g_next.malloc(size == 0 ? 1 : size); }), rate,
                  size, caller);
 }
 
 [[gnu::noinline, gnu::cold]] void* cold_new(std::size_t size, std::size_t alignment,
                                             bool is_due_now, const void* caller) noexcept {
-  const bool is_sample = is_due_now && heap::crosses(size);
+  const std::uint64_t rate = !is_due_now ? 0 : heap::crosses(size);
   const std::size_t whole = (size + alignment - 1) & ~(alignment - 1);
   return counted(with_handler([&] {
                    if (whole < size) return static_cast<void*>(nullptr);
                    return heap::g_next.aligned_alloc(alignment, whole == 0 ? alignment : whole);
                  }),
-                 is_sample, size, caller);
+                 rate, size, caller);
 }
 
 inline void* allocate(std::size_t size, const void* caller) noexcept {

@@ -38,11 +38,6 @@ constinit std::uint32_t g_holder = 0;
 
 constinit GateClock g_clock = nullptr;
 
-std::uint64_t gate_now() noexcept {
-  const GateClock clock = __atomic_load_n(&g_clock, __ATOMIC_RELAXED);
-  return clock == nullptr ? now_ns() : clock();
-}
-
 double load(const double& from) noexcept {
   double value = 0;
   __atomic_load(&from, &value, __ATOMIC_RELAXED);
@@ -137,7 +132,7 @@ void charge_gate(Arena& arena, ChunkControl& control) noexcept {
   for (std::size_t cost = 0; cost < kGovernedCosts; ++cost) {
     spent_ns = std::max(spent_ns, spend(cost, events, bytes));
   }
-  const std::uint64_t now = gate_now();
+  const std::uint64_t now = gate_now_ns();
   const std::uint64_t pass = __atomic_load_n(&g_gate.pass_ns, __ATOMIC_RELAXED);
   const std::uint32_t level = gate_level(spent_ns, now - std::min(now, pass));
   if (level > __atomic_load_n(&g_gate.level, __ATOMIC_RELAXED)) raise(arena, level);
@@ -161,8 +156,13 @@ void close_gate() noexcept {
 }
 
 void pass_gate() noexcept {
-  __atomic_store_n(&g_gate.pass_ns, gate_now(), __ATOMIC_RELAXED);
+  __atomic_store_n(&g_gate.pass_ns, gate_now_ns(), __ATOMIC_RELAXED);
   for (std::uint64_t& spent : g_gate.spent_ns) __atomic_store_n(&spent, 0U, __ATOMIC_RELAXED);
+}
+
+std::uint64_t gate_now_ns() noexcept {
+  const GateClock clock = __atomic_load_n(&g_clock, __ATOMIC_RELAXED);
+  return clock == nullptr ? now_ns() : clock();
 }
 
 void set_gate_clock(GateClock now_ns) noexcept {

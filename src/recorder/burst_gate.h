@@ -61,7 +61,9 @@ void open_gate(const GovernorBudget& budget, const ProducerCosts& costs,
 void close_gate() noexcept;
 // What was recorded so far is in the collector's own books.
 void pass_gate() noexcept;
-// Tests: the time that the gate goes by; null: the events' clock.
+// The time that the gate goes by. Async-signal-safe.
+std::uint64_t gate_now_ns() noexcept;
+// Tests: another one; null: the events' clock.
 using GateClock = std::uint64_t (*)() noexcept;
 void set_gate_clock(GateClock now_ns) noexcept;
 

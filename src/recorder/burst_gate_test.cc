@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -205,6 +207,45 @@ TEST_F(Burst, BelowTheBudgetIsLeftAloneHoweverManyChunksItFills) {
     recorder.step();
   }
   EXPECT_EQ(recorder->status().events_shed, 0U);
+}
+
+TEST_F(Burst, ThinsAsFarAsItGoesWhenNoPlaceForAnotherRaiseIsLeft) {
+  SteppedRecorder recorder(within_budget(RecorderOptions::memory(std::uint64_t{64} << 20)));
+  recorder.step();
+  record_orders(1, 4 * kOrders);
+  recorder.advance(kTestSecond / 4);
+  recorder.step();
+  const Trace trace = recorder.read();
+  const std::vector<std::uint64_t> stamps = trace.stamps("RecorderShedEvent");
+  const std::vector<std::string> classes = trace.texts("RecorderShedEvent", "class");
+  const std::vector<std::uint64_t> rates = trace.numbers("RecorderShedEvent", "keep_one_in");
+  double tasks = 0;  // the last class in the order: by steps it isn't there yet
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    if (classes[i] == "tasks") tasks = std::max(tasks, std::bit_cast<double>(rates[i]));
+  }
+  EXPECT_EQ(tasks, kKeepLimits[1]);
+  EXPECT_LE(std::set(stamps.begin(), stamps.end()).size(), kMostRaises + 2U);
+}
+
+TEST_F(Burst, DoesNotOutlastItsRecorder) {
+  for (const bool has_budget : {false, true}) {
+    {
+      SteppedRecorder recorder(within_budget(RecorderOptions::memory(std::uint64_t{64} << 20)));
+      recorder.step();
+      record_orders(1, kOrders);
+      EXPECT_TRUE(is_shedding());
+    }  // stopped before the collector has seen the raises
+    EXPECT_FALSE(is_shedding());
+    const RecorderOptions options = RecorderOptions::memory(std::uint64_t{64} << 20);
+    SteppedRecorder next(has_budget ? within_budget(options) : options);
+    record_orders(1, 1'000);
+    next.step();
+    record_orders(1, 1'000);
+    const Trace trace = next.read();
+    EXPECT_EQ(trace.count("Order"), 2'000U);
+    EXPECT_EQ(trace.count("RecorderShedEvent"), 0U);
+    EXPECT_EQ(next->status().events_shed, 0U);
+  }
 }
 
 TEST_F(Burst, IsNobodysConcernWithoutABudget) {

@@ -29,6 +29,28 @@ constexpr std::uint64_t kLastCalibrationGapNs = 250 * kMs;
 constexpr std::uint64_t kRuntimeSampleNs = 10 * kMs;
 constexpr std::uint64_t kAnchorNs = 60 * kSecond;
 
+std::size_t kind_of(const StreamSource& source) {
+  return static_cast<std::size_t>(source.sample_kind());
+}
+
+// While it lives, this thread's CPU time is the source's; where a budget has to know it.
+class ThinnedTime {
+ public:
+  ThinnedTime(const GovernorBudget& budget, const StreamSource& source, bool is_thinned,
+              PerSampleKind<ThinnedCost>& costs)
+      : cost_(budget.max_cpu_ns > 0 && is_thinned ? &costs[kind_of(source)] : nullptr),
+        began_ns_(cost_ == nullptr ? 0 : thread_cpu_now_ns()) {}
+  ~ThinnedTime() {
+    if (cost_ != nullptr) cost_->collector_cpu_ns += thread_cpu_now_ns() - began_ns_;
+  }
+  ThinnedTime(const ThinnedTime&) = delete;
+  ThinnedTime& operator=(const ThinnedTime&) = delete;
+
+ private:
+  ThinnedCost* const cost_;
+  const std::uint64_t began_ns_;
+};
+
 }  // namespace
 
 Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, CollectorSeams clock,
@@ -99,11 +121,11 @@ CostReading Collector::cost_reading(std::uint64_t now_ns) const {
   reading.bytes = writer_.totals().bytes + waiting_bytes_;
   reading.collector_cpu_ns = thread_cpu_now_ns();
   reading.sample_bytes = stream_bytes_;
-  reading.thinned_bytes = thinned_bytes_;
+  reading.thinned = thinned_;
   for (StreamSource* source : stream_sources()) {
     const std::uint64_t cost_ns = source->host_cost_ns();
     reading.sample_cpu_ns += cost_ns;
-    if (source->is_thinned_) reading.thinned_cpu_ns += cost_ns;
+    if (source->is_thinned_) reading.thinned[kind_of(*source)].host_cpu_ns += cost_ns;
   }
   return reading;
 }
@@ -126,8 +148,18 @@ void Collector::thin_sources() {
   for (StreamSource* source : stream_sources()) {
     if (!is_changed && source->has_budget_) continue;
     source->has_budget_ = true;
-    source->set_budget(budget_.max_cpu_ns);
-    source->is_thinned_ = source->thin(samples_one_in_);
+    source->set_budget(budget_);
+    source->is_thinned_ = source->thin(samples_one_in_[kind_of(*source)]);
+  }
+}
+
+// Before a decision: threads may have thinned further than they were told.
+void Collector::adopt_thinning() {
+  for (StreamSource* source : stream_sources()) {
+    std::uint32_t& told = samples_one_in_[kind_of(*source)];
+    if (!source->is_thinned_ || told == 0) continue;  // 0: of a recorder before this one
+    told = source->thinned_to(told);
+    costs_->adopt_samples(source->sample_kind(), told);
   }
 }
 
@@ -138,6 +170,7 @@ void Collector::decide_costs(std::uint64_t now_ns) {
   if (!is_due && !budget_.is_set()) return;
   const CostReading reading = cost_reading(now_ns);
   if (!is_due && !costs_->is_burst(reading)) return;
+  adopt_thinning();
   costs_->step(reading);
   writer_.append_own(costs_->take_report(), now_ns);
   writer_.flush(now_ns);
@@ -160,6 +193,7 @@ void Collector::sample(std::uint64_t now_ns) {
   next_always_ns_ = run.next_always_ns;
   next_busy_ns_ = run.next_busy_ns;
   for (StreamSource* source : stream_sources()) {
+    const ThinnedTime time(budget_, *source, source->is_thinned_, thinned_);
     next_busy_ns_ = std::min(next_busy_ns_, source->attend(now_ns));
     next_always_ns_ = std::min(next_always_ns_, source->wake_ns());
   }
@@ -173,15 +207,22 @@ void Collector::rest_sources() {
 
 void Collector::take_streams(std::uint64_t now_ns) {
   if (!clock_.has_sources) return;
-  for (StreamSource* source : stream_sources()) {
-    for (const SourceStream& stream : source->take()) {
-      writer_.append({}, stream.bytes, stream.info, now_ns);
-      stream_bytes_ += stream.bytes.size();
-      if (source->is_thinned_) thinned_bytes_ += stream.bytes.size();
-      seen_events_ += stream.info.events;
-      source->events_.fetch_add(stream.info.events, std::memory_order_relaxed);
-    }
+  for (StreamSource* source : stream_sources()) take_stream(*source, now_ns);
+}
+
+void Collector::take_stream(StreamSource& source, std::uint64_t now_ns) {
+  const ThinnedTime time(budget_, source, source.is_thinned_, thinned_);
+  std::uint64_t bytes = 0;
+  for (const SourceStream& stream : source.take()) {
+    writer_.append({}, stream.bytes, stream.info, now_ns);
+    bytes += stream.bytes.size();
+    seen_events_ += stream.info.events;
+    source.events_.fetch_add(stream.info.events, std::memory_order_relaxed);
   }
+  stream_bytes_ += bytes;
+  const std::uint64_t late = source.late_bytes() - source.late_bytes_;
+  source.late_bytes_ += late;
+  if (source.is_thinned_) thinned_[kind_of(source)].bytes += bytes - std::min(bytes, late);
 }
 
 std::uint64_t Collector::step() {

@@ -19,6 +19,8 @@
 
 namespace dial9::internal {
 
+class StreamSource;
+
 struct CollectorCounts {
   std::uint64_t events_written = 0;
   std::uint64_t bytes_written = 0;
@@ -65,6 +67,7 @@ class Collector {
  private:
   void sample(std::uint64_t now_ns);
   void take_streams(std::uint64_t now_ns);
+  void take_stream(StreamSource& source, std::uint64_t now_ns);
   std::vector<std::uint8_t> opening();
   void recalibrate(std::uint64_t now_ns);
   DrainResult drain_and_report(std::uint64_t now_ns, bool takes_all);
@@ -72,6 +75,7 @@ class Collector {
   void keep_costs(std::uint64_t now_ns);
   void decide_costs(std::uint64_t now_ns);
   void thin_sources();
+  void adopt_thinning();
   void tell_raises();
   void update_counts(std::uint64_t now_ns, const DrainResult& drained);
   std::uint64_t sleep_after(std::uint64_t now_ns, const DrainResult& drained);
@@ -101,10 +105,11 @@ class Collector {
   std::uint64_t window_bytes_ = 0;
   std::uint64_t seen_events_ = 0;
   std::uint64_t seen_host_events_ = 0;
-  std::uint64_t waiting_bytes_ = 0;   // in thread buffers, after the last drain
-  std::uint64_t stream_bytes_ = 0;    // of sources' streams, given to the writer
-  std::uint64_t thinned_bytes_ = 0;   // of them, of sources that can be thinned
-  std::uint32_t samples_one_in_ = 0;  // as sources were told; 0: they weren't
+  std::uint64_t waiting_bytes_ = 0;  // in thread buffers, after the last drain
+  std::uint64_t stream_bytes_ = 0;   // of sources' streams, given to the writer
+  // What sources took here that can be thinned: bytes, of stream_bytes_, and CPU time.
+  PerSampleKind<ThinnedCost> thinned_;
+  PerSampleKind<std::uint32_t> samples_one_in_{};  // as sources were told; 0: they weren't
 
   mutable std::mutex counts_mutex_;
   CollectorCounts counts_;  // guarded by counts_mutex_

@@ -126,10 +126,22 @@ GovernorSample CostKeeper::sample_since_last(const CostReading& reading,
   };
   sample.sample_cpu_ns = grown(reading.sample_cpu_ns, last_.sample_cpu_ns);
   sample.sample_bytes = std::min(sample.bytes, reading.sample_bytes - last_.sample_bytes);
-  sample.thinned_cpu_ns =
-      std::min(sample.sample_cpu_ns, grown(reading.thinned_cpu_ns, last_.thinned_cpu_ns));
-  sample.thinned_bytes =
-      std::min(sample.sample_bytes, grown(reading.thinned_bytes, last_.thinned_bytes));
+  // No kind has more than there is of all.
+  std::uint64_t host_ns = sample.sample_cpu_ns;
+  std::uint64_t collector_ns = sample.collector_cpu_ns;
+  std::uint64_t bytes = sample.sample_bytes;
+  const auto part = [&](std::uint64_t& all, std::uint64_t now_is, std::uint64_t was) {
+    const std::uint64_t taken = std::min(all, grown(now_is, was));
+    all -= taken;
+    return taken;
+  };
+  for (std::size_t k = 0; k < kSampleKinds; ++k) {
+    const ThinnedCost& is = reading.thinned[k];
+    const ThinnedCost& was = last_.thinned[k];
+    sample.thinned[k] = {part(host_ns, is.host_cpu_ns, was.host_cpu_ns),
+                         part(collector_ns, is.collector_cpu_ns, was.collector_cpu_ns),
+                         part(bytes, is.bytes, was.bytes)};
+  }
   sample.counts = now.since(counts_);
   return sample;
 }

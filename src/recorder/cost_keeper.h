@@ -22,11 +22,9 @@ struct CostReading {
   std::uint64_t events = 0;  // by the host's threads
   std::uint64_t bytes = 0;   // written, or waiting to be
   std::uint64_t collector_cpu_ns = 0;
-  std::uint64_t sample_cpu_ns = 0;  // of the host's threads, for samples (StreamSource)
-  std::uint64_t sample_bytes = 0;   // of `bytes`
-  // Of these, of sources that can be thinned.
-  std::uint64_t thinned_cpu_ns = 0;
-  std::uint64_t thinned_bytes = 0;
+  std::uint64_t sample_cpu_ns = 0;     // of the host's threads, for samples (StreamSource)
+  std::uint64_t sample_bytes = 0;      // of `bytes`
+  PerSampleKind<ThinnedCost> thinned;  // of these, and of the collector's
 };
 
 // What the recorder costs; of the last second or so, where it is a rate.
@@ -53,7 +51,10 @@ class CostKeeper {
   // When the next step is due; the collector sleeps no longer while something is shed.
   std::uint64_t next_ns() const { return next_ns_; }
   bool is_shedding() const { return governor_.is_shedding(); }
-  std::uint32_t samples_one_in() const { return governor_.samples_one_in(); }
+  const PerSampleKind<std::uint32_t>& samples_one_in() const { return governor_.samples_one_in(); }
+  void adopt_samples(SampleKind kind, std::uint32_t one_in) {
+    governor_.adopt_samples(kind, one_in);
+  }
   // Too much was spent since the last step to wait for the next.
   bool is_burst(const CostReading& reading) const;
   // Rates that threads have raised go into the books; true if there are any, which are due in the

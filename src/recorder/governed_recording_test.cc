@@ -225,6 +225,8 @@ TEST(GovernedRecording, bills_what_it_costs) {
   EXPECT_EQ(trace.numbers("RecorderBillEvent", "shed")[0], 0U);
 }
 
+constexpr auto kCpuKind = static_cast<std::size_t>(SampleKind::kCpu);
+
 // Takes a tenth of a second of the host's CPU time each time it is looked at, however far it is
 // thinned; from then on nothing, since it stays for the process's life.
 class DearSource : public StreamSource {
@@ -240,7 +242,7 @@ class DearSource : public StreamSource {
     one_in_ = one_in;
     return true;
   }
-  void set_budget(double max_cpu_ns) override { max_cpu_ns_ = max_cpu_ns; }
+  void set_budget(const GovernorBudget& budget) override { max_cpu_ns_ = budget.max_cpu_ns; }
   std::uint64_t metadata_version() const override { return 0; }
   Metadata metadata() const override { return {}; }
 
@@ -265,7 +267,7 @@ TEST(GovernedRecording,
       recorder.advance(kTestSecond / 10);
       recorder.step();
     }
-    EXPECT_EQ(source.one_in_, kMostSamplesOneIn);
+    EXPECT_EQ(source.one_in_, kMostSamplesOneIn[kCpuKind]);
     EXPECT_TRUE(recorder->status().is_over_budget);
     source.is_dear_ = false;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace dial9::internal {
@@ -30,6 +31,10 @@ constexpr double kSampleLearning = 0.4;
 constexpr PerClass<double> kFirstBytes = {28, 14, 46, 26, 90, 12};
 constexpr PerClass<double> kFirstEvents = {1, 1, 2, 2, 2.5, 1};
 
+double sum_of(const PerSampleKind<double>& parts) {
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
+}
+
 }  // namespace
 
 Governor::Governor(const GovernorBudget& budget, const ProducerCosts& costs) : costs_(costs) {
@@ -50,8 +55,13 @@ Governor::Used Governor::used_in(const GovernorSample& sample) const {
   used.all[kBytesCost] = static_cast<double>(sample.bytes) / seconds;
   used.fixed[kCpuCost] = static_cast<double>(sample.sample_cpu_ns) / seconds;
   used.fixed[kBytesCost] = static_cast<double>(sample.sample_bytes) / seconds;
-  used.thinned[kCpuCost] = static_cast<double>(sample.thinned_cpu_ns) / seconds;
-  used.thinned[kBytesCost] = static_cast<double>(sample.thinned_bytes) / seconds;
+  for (std::size_t k = 0; k < kSampleKinds; ++k) {
+    const ThinnedCost& cost = sample.thinned[k];
+    const double collector = static_cast<double>(cost.collector_cpu_ns) / seconds;
+    used.fixed[kCpuCost] += collector;
+    used.thinned[kCpuCost][k] = static_cast<double>(cost.host_cpu_ns) / seconds + collector;
+    used.thinned[kBytesCost][k] = static_cast<double>(cost.bytes) / seconds;
+  }
   return used;
 }
 
@@ -159,36 +169,51 @@ void Governor::begin_shedding(const GovernorSample& sample, const Used& used) {
   keep_[0] = std::min(over, kKeepLimits[0]);
 }
 
-// How far samples must be thinned to keep to their share; where everything fits, not at all.
-double Governor::samples_thinning(const Used& used) const {
+// How far samples of the kind must be thinned to keep to their part of the share: half of it, or
+// what the others leave; where everything fits, not at all.
+double Governor::samples_thinning(const Used& used, std::size_t kind) const {
   double needed = 1;
   for (std::size_t i = 0; i < kGovernedCosts; ++i) {
     const Limit& limit = limits_[i];
     if (limit.budget <= 0) continue;
-    const double all = used.all[i] - used.thinned[i] + limit.samples;
+    const double samples = sum_of(limit.samples);
+    const double all = used.all[i] - sum_of(used.thinned[i]) + samples;
     if (!is_shedding_ && all <= limit.budget * kCalmShare) continue;
-    needed = std::max(needed, limit.samples / (limit.budget * kSampleShare));
+    const double share = limit.budget * kSampleShare;
+    const double own = limit.samples[kind];
+    needed = std::max(needed, own / std::max(share / kSampleKinds, share - (samples - own)));
   }
   return needed;
 }
 
 // At once where they take too much; back by half a second where they take less.
 void Governor::thin_samples(const Used& used, std::uint64_t elapsed_ns) {
-  for (std::size_t i = 0; i < kGovernedCosts; ++i) {
-    const double samples = used.thinned[i] * samples_one_in_;
-    limits_[i].samples += kSampleLearning * (samples - limits_[i].samples);
+  for (std::size_t k = 0; k < kSampleKinds; ++k) {
+    for (std::size_t i = 0; i < kGovernedCosts; ++i) {
+      const double samples = used.thinned[i][k] * samples_one_in_[k];
+      limits_[i].samples[k] += kSampleLearning * (samples - limits_[i].samples[k]);
+    }
   }
-  const double needed = samples_thinning(used);
-  while (samples_one_in_ < needed && samples_one_in_ < kMostSamplesOneIn) samples_one_in_ *= 2;
-  samples_calm_ns_ = needed * 2 <= samples_one_in_ ? samples_calm_ns_ + elapsed_ns : 0;
-  if (samples_calm_ns_ >= kCalmNs) {
-    samples_one_in_ /= 2;
-    samples_calm_ns_ = 0;
+  for (std::size_t k = 0; k < kSampleKinds; ++k) {
+    std::uint32_t& one_in = samples_one_in_[k];
+    const double needed = samples_thinning(used, k);
+    while (one_in < needed && one_in < kMostSamplesOneIn[k]) one_in *= 2;
+    samples_calm_ns_[k] = needed * 2 <= one_in ? samples_calm_ns_[k] + elapsed_ns : 0;
+    if (samples_calm_ns_[k] < kCalmNs) continue;
+    one_in /= 2;
+    samples_calm_ns_[k] = 0;
   }
   for (std::size_t i = 0; i < kGovernedCosts; ++i) {
     Limit& limit = limits_[i];
-    limit.fixed = used.fixed[i] - used.thinned[i] + limit.samples / samples_one_in_;
+    limit.fixed = used.fixed[i] - sum_of(used.thinned[i]);
+    for (std::size_t k = 0; k < kSampleKinds; ++k) {
+      limit.fixed += limit.samples[k] / samples_one_in_[k];
+    }
   }
+}
+
+void Governor::adopt_samples(SampleKind kind, std::uint32_t one_in) {
+  samples_one_in_[static_cast<std::size_t>(kind)] = one_in;
 }
 
 void Governor::adopt(const KeepOneIn& keep) {

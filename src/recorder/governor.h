@@ -25,10 +25,12 @@ inline constexpr std::uint64_t kLeastDecisionNs = 4'000'000;
 // A class is thinned to one in the first of these before the next one is touched; when all are
 // there, to the second.
 inline constexpr std::array<double, 2> kKeepLimits = {32, 1024};
-// While a budget is short, samples that can be thinned get at most this share of it; of them one in
-// this many is taken at the least.
+// While a budget is short, samples that can be thinned get at most this share of it. Heap samples
+// go first, until they take half of that; CPU samples get what they leave. Of each kind one in this
+// many is taken at the least. Large allocations are heap samples however far they are thinned: it
+// takes more for the same effect.
 inline constexpr double kSampleShare = 0.5;
-inline constexpr std::uint32_t kMostSamplesOneIn = 64;
+inline constexpr PerSampleKind<std::uint32_t> kMostSamplesOneIn = {1U << 20, 64};
 
 enum GovernedCost : std::uint8_t { kCpuCost, kBytesCost, kGovernedCosts };
 
@@ -45,6 +47,13 @@ struct ProducerCosts {
   double shed_ns = 4;    // of a unit that is not
 };
 
+// What samples of one kind took that can be thinned.
+struct ThinnedCost {
+  std::uint64_t host_cpu_ns = 0;
+  std::uint64_t collector_cpu_ns = 0;
+  std::uint64_t bytes = 0;
+};
+
 // What happened since the sample before.
 struct GovernorSample {
   std::uint64_t elapsed_ns = 0;
@@ -54,9 +63,8 @@ struct GovernorSample {
   // Of these, what samples took: no class can be thinned for it.
   std::uint64_t sample_cpu_ns = 0;  // on the host's threads; beside `events`
   std::uint64_t sample_bytes = 0;   // of `bytes`
-  // Of these, what falls with samples_one_in().
-  std::uint64_t thinned_cpu_ns = 0;
-  std::uint64_t thinned_bytes = 0;
+  // What falls with samples_one_in(), of the sums above.
+  PerSampleKind<ThinnedCost> thinned;
   ShedCounts counts;  // kept is known only if something was shed
 };
 
@@ -76,7 +84,9 @@ class Governor {
   const KeepOneIn& keep_one_in() const { return keep_; }
   bool is_shedding() const { return is_shedding_; }
   // Of samples that can be thinned one in so many is to be taken: a power of two.
-  std::uint32_t samples_one_in() const { return samples_one_in_; }
+  const PerSampleKind<std::uint32_t>& samples_one_in() const { return samples_one_in_; }
+  // What was taken since the last step was one in so many.
+  void adopt_samples(SampleKind kind, std::uint32_t one_in);
   // Everything that may be shed is thinned to the last limit, and it isn't enough; or samples alone
   // take more than the budget.
   bool is_over_budget() const { return is_over_; }
@@ -86,18 +96,18 @@ class Governor {
  private:
   using Demand = PerClass<double>;  // units a second
   struct Limit {
-    double budget = 0;   // a second; 0: none
-    double debt_s = 0;   // spent beyond it, in seconds of budget
-    double fixed = 0;    // a second, as of the last sample: what no class is thinned for
-    double samples = 0;  // a second, if none were left out: of those that can be thinned
+    double budget = 0;  // a second; 0: none
+    double debt_s = 0;  // spent beyond it, in seconds of budget
+    double fixed = 0;   // a second, as of the last sample: what no class is thinned for
+    PerSampleKind<double> samples{};  // a second, if none were left out
     double unit_of_shed = 0;
     PerClass<double> unit{};  // of a kept one, learned
   };
 
   struct Used {
-    double all[kGovernedCosts];      // a second
-    double fixed[kGovernedCosts];    // of it
-    double thinned[kGovernedCosts];  // of that
+    double all[kGovernedCosts];                     // a second
+    double fixed[kGovernedCosts];                   // of it
+    PerSampleKind<double> thinned[kGovernedCosts];  // of that
   };
   Used used_in(const GovernorSample& sample) const;
   void learn(Limit& limit, double used, const Demand& kept, const Demand& shed) const;
@@ -109,7 +119,7 @@ class Governor {
   KeepOneIn plan(const Demand& demand, bool* fits_budget) const;
   void begin_shedding(const GovernorSample& sample, const Used& used);
   void thin_samples(const Used& used, std::uint64_t elapsed_ns);
-  double samples_thinning(const Used& used) const;
+  double samples_thinning(const Used& used, std::size_t kind) const;
 
   const ProducerCosts costs_;
   Limit limits_[kGovernedCosts];
@@ -117,9 +127,9 @@ class Governor {
   bool is_shedding_ = false;
   bool is_over_ = false;
   bool is_adopted_ = false;  // since the last step, when all was kept
-  std::uint32_t samples_one_in_ = 1;
-  std::uint64_t samples_calm_ns_ = 0;  // for so long half of the thinning would have done
-  std::uint64_t calm_ns_ = 0;          // for so long everything would have fitted
+  PerSampleKind<std::uint32_t> samples_one_in_ = {1, 1};
+  PerSampleKind<std::uint64_t> samples_calm_ns_{};  // for so long half of it would have done
+  std::uint64_t calm_ns_ = 0;                       // for so long everything would have fitted
 };
 
 }  // namespace dial9::internal

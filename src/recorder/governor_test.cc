@@ -13,6 +13,7 @@ namespace {
 
 using Rates = PerClass<double>;  // units a second
 
+constexpr auto kCpuKind = static_cast<std::size_t>(SampleKind::kCpu);
 constexpr double kTrueEventNs = 33;
 constexpr double kTrueShedNs = 3;
 constexpr double kCollectorNs = 9;            // an event
@@ -107,10 +108,10 @@ class Simulation {
       cpu += (units - kept) * kTrueShedNs;
     }
     cpu += events * (kTrueEventNs + kCollectorNs);
-    const double samples = thinned_cpu_ * kSeconds / governor_.samples_one_in();
+    const double samples = thinned_cpu_ * kSeconds / governor_.samples_one_in()[kCpuKind];
     cpu += samples;
     so_far_.sample_cpu_ns += static_cast<std::uint64_t>(samples);
-    so_far_.thinned_cpu_ns += static_cast<std::uint64_t>(samples);
+    so_far_.thinned[kCpuKind].host_cpu_ns += static_cast<std::uint64_t>(samples);
     so_far_.elapsed_ns += kPassNs;
     so_far_.bytes += static_cast<std::uint64_t>(bytes);
     so_far_.sample_bytes += static_cast<std::uint64_t>(sample_bytes_ * kSeconds);
@@ -226,7 +227,7 @@ TEST(Governor, takes_all_samples_while_everything_fits) {
   Simulation host(cpu_budget(budget));
   host.take_thinned_samples(budget * 0.35);
   host.run(20, kService, 0.1);
-  EXPECT_EQ(host.governor().samples_one_in(), 1U);
+  EXPECT_EQ(host.governor().samples_one_in()[kCpuKind], 1U);
   EXPECT_FALSE(host.governor().is_shedding());
 }
 
@@ -235,14 +236,14 @@ TEST(Governor, thins_samples_that_alone_take_more_than_the_budget) {
   Simulation host(cpu_budget(kTenthOfAPercent));
   host.take_thinned_samples(kTenthOfAPercent * 7.5);
   host.run(10, Rates{});
-  EXPECT_EQ(host.governor().samples_one_in(), 16U);
+  EXPECT_EQ(host.governor().samples_one_in()[kCpuKind], 16U);
   for (std::size_t at = 0; at + 10 <= host.periods(); ++at) {
     EXPECT_LE(host.cpu_per_second(at, 10), kTenthOfAPercent * 1.1) << "from period " << at;
   }
   EXPECT_FALSE(host.governor().is_over_budget());
   host.take_thinned_samples(kTenthOfAPercent / 2);
   host.run(20, Rates{});
-  EXPECT_EQ(host.governor().samples_one_in(), 1U);
+  EXPECT_EQ(host.governor().samples_one_in()[kCpuKind], 1U);
 }
 
 TEST(Governor, leaves_half_of_a_short_budget_to_the_classes) {
@@ -250,7 +251,7 @@ TEST(Governor, leaves_half_of_a_short_budget_to_the_classes) {
   Simulation host(cpu_budget(budget));
   host.take_thinned_samples(budget * 0.9);
   host.run(10, times(kService, 20), 0.1);
-  EXPECT_EQ(host.governor().samples_one_in(), 2U);
+  EXPECT_EQ(host.governor().samples_one_in()[kCpuKind], 2U);
   EXPECT_LE(host.cpu_per_second(0, 10), budget * 1.1);
   EXPECT_LE(host.cpu_per_second(50, 50), budget * 1.1);
   EXPECT_GE(host.cpu_per_second(50, 50), budget * 0.9);
@@ -261,7 +262,7 @@ TEST(Governor, says_so_where_the_thinnest_samples_take_more_than_the_budget) {
   Simulation host(cpu_budget(1e6));
   host.take_thinned_samples(100e6);
   host.run(5, Rates{});
-  EXPECT_EQ(host.governor().samples_one_in(), kMostSamplesOneIn);
+  EXPECT_EQ(host.governor().samples_one_in()[kCpuKind], kMostSamplesOneIn[kCpuKind]);
   EXPECT_TRUE(host.governor().is_over_budget());
 }
 

@@ -43,8 +43,10 @@ void add_schema(format::Encoder& out, std::uint16_t type) {
                   {"lost_frees", FieldType::kVarint},
                   {"untracked", FieldType::kVarint},
                   {"live_samples", FieldType::kVarint},
-                  {"tracks_live", FieldType::kBool}});
-      return out.annotations(kProfile, {{0, "unit", "ns"}, {1, "unit", "bytes"}});
+                  {"tracks_live", FieldType::kBool},
+                  {"largest_rate_bytes", FieldType::kVarint}});
+      return out.annotations(kProfile,
+                             {{0, "unit", "ns"}, {1, "unit", "bytes"}, {9, "unit", "bytes"}});
     default:
       return out.schema(
           kOverflow, "MemoryProfileOverflowEvent", true,
@@ -74,10 +76,13 @@ void HeapSampleEncoder::add(const AllocRecord& alloc) {
 
 void HeapSampleEncoder::add(const FreeRecord& free) {
   format::Encoder& out = streams_.begin(kFree, free.at_ns);
+  constexpr std::uint64_t kHeadBytes = 6;  // type, time
+  const std::uint64_t before = out.data().size();
   out.u32(free.tid);
   out.varint(free.address);
   out.varint(free.size);
   out.varint(free.alloc_ns);
+  free_bytes_ += out.data().size() - before + kHeadBytes;
 }
 
 void HeapSampleEncoder::add(const HeapProfileRecord& profile) {
@@ -88,6 +93,7 @@ void HeapSampleEncoder::add(const HeapProfileRecord& profile) {
     out.varint(value);
   }
   out.boolean(profile.tracks_live);
+  out.varint(profile.largest_rate_bytes);
   if (profile.lost_samples == 0 && profile.lost_frees == 0 && profile.untracked == 0) return;
   format::Encoder& overflow = streams_.begin(kOverflow, profile.at_ns);
   overflow.varint(profile.lost_samples);

@@ -48,6 +48,7 @@ struct HeapProfileRecord {
   std::uint64_t untracked = 0;     // of `samples`
   std::uint64_t live_samples = 0;  // at its end
   bool tracks_live = false;
+  std::uint64_t largest_rate_bytes = 0;  // that held meanwhile: rate_bytes, or thinned from it
 };
 
 // Gathers records into streams of at most about 64 KiB. Allocates.
@@ -59,9 +60,12 @@ class HeapSampleEncoder {
   void add(const FreeRecord& free);
   void add(const HeapProfileRecord& profile);
   std::vector<SourceStream> take();
+  // Of all streams, what frees took: about.
+  std::uint64_t free_bytes() const { return free_bytes_; }
 
  private:
   SampleStreams streams_;
+  std::uint64_t free_bytes_ = 0;
 };
 
 }  // namespace dial9::internal

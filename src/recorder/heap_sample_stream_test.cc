@@ -94,12 +94,15 @@ TEST(HeapSampleStream, WhatWasLostIsInTheEcosystemsEventToo) {
   record.frees = 4;
   record.live_samples = 6;
   record.tracks_live = true;
+  record.largest_rate_bytes = 8192;
   encoder.add(record);
   Trace trace = Trace::of(encoder.take().at(0).bytes);
   EXPECT_EQ(trace.count("HeapProfileEvent"), 1U);
   EXPECT_EQ(trace.count("MemoryProfileOverflowEvent"), 0U) << "nothing was";
   EXPECT_EQ(trace.numbers("HeapProfileEvent", "live_samples").at(0), 6U);
   EXPECT_EQ(trace.numbers("HeapProfileEvent", "tracks_live").at(0), 1U);
+  EXPECT_EQ(trace.numbers("HeapProfileEvent", "sample_rate_bytes").at(0), 4096U);
+  EXPECT_EQ(trace.numbers("HeapProfileEvent", "largest_rate_bytes").at(0), 8192U);
   record.lost_samples = 3;
   record.lost_frees = 2;
   record.untracked = 5;

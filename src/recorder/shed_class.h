@@ -1,6 +1,7 @@
 // What the recorder may leave out to keep within the user's budget, in the order in which it goes.
 // Strongest property: what a reader needs to know how much is missing is in no class and is never
-// shed: losses, rates, runtime metrics, clock pairs, metadata, blocking calls, lock waits, samples.
+// shed: losses, rates, runtime metrics, clock pairs, metadata, blocking calls, lock waits. Samples
+// come before all classes.
 // Spec: docs/spec/recorder.md, "Budget".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -55,6 +56,12 @@ struct ShedCounts {
     return difference;
   }
 };
+
+// Samples that can be thinned, in the order in which they are, before any class (StreamSource).
+enum class SampleKind : std::uint8_t { kHeap, kCpu, kCount };
+inline constexpr std::size_t kSampleKinds = static_cast<std::size_t>(SampleKind::kCount);
+template <class T>
+using PerSampleKind = std::array<T, kSampleKinds>;
 
 // One in how many units is kept; 1: all.
 using KeepOneIn = PerClass<double>;

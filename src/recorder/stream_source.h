@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dial9/recorder.h"
+#include "recorder/governor.h"
 #include "recorder/segment_writer.h"
 
 namespace dial9::internal {
@@ -49,9 +50,15 @@ class StreamSource {
   // How far it may be thinned: of what it would sample one in `one_in` (a power of two) is taken
   // from now on, and stands for all of them. Returns false where it can't be.
   virtual bool thin(std::uint32_t /*one_in*/) { return false; }
-  // The user's budget for all of recording, ns of CPU time a second; 0: none. For a source that
-  // keeps to a share of its own.
-  virtual void set_budget(double /*max_cpu_ns*/) {}
+  // Of one that can be thinned.
+  virtual SampleKind sample_kind() const { return SampleKind::kCpu; }
+  // How far it is thinned, where its threads may have gone on from what it was told.
+  virtual std::uint32_t thinned_to(std::uint32_t told) const { return told; }
+  // Of the bytes that it has handed over, about: what followed from samples that were taken before,
+  // whatever is taken now.
+  virtual std::uint64_t late_bytes() const { return 0; }
+  // The user's budget for all of recording. For a source that keeps to a share of its own.
+  virtual void set_budget(const GovernorBudget& /*budget*/) {}
 
   // For RecorderStatus::sources; empty: not shown. And why it makes nothing, or less than it
   // should; empty: nothing is amiss. Any thread.
@@ -69,7 +76,8 @@ class StreamSource {
   std::atomic<std::uint64_t> events_{0};  // taken, since the recorder started
   // The collector's.
   bool is_thinned_ = false;
-  bool has_budget_ = false;  // was told of it
+  bool has_budget_ = false;       // was told of it
+  std::uint64_t late_bytes_ = 0;  // as of the last take()
 };
 
 inline constexpr int kMostStreamSources = 8;

@@ -234,11 +234,11 @@ std::vector<SourceStream> OffCpuSampler::take() {
   return guard.state().encoder.take();
 }
 
-void OffCpuSampler::set_budget(double max_cpu_ns) {
+void OffCpuSampler::set_budget(const GovernorBudget& budget) {
   const Guard guard(*this);
   State& state = guard.state();
-  state.max_cpu_ns = max_cpu_ns;
-  if (state.sampler != nullptr) state.sampler->set_budget(max_cpu_ns);
+  state.max_cpu_ns = budget.max_cpu_ns;
+  if (state.sampler != nullptr) state.sampler->set_budget(budget.max_cpu_ns);
 }
 
 std::uint64_t OffCpuSampler::metadata_version() const {

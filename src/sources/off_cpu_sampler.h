@@ -30,7 +30,7 @@ class OffCpuSampler final : public StreamSource {
   std::uint64_t wake_ns() const override;
   void rest() override;
   std::vector<SourceStream> take() override;
-  void set_budget(double max_cpu_ns) override;
+  void set_budget(const GovernorBudget& budget) override;
   std::uint64_t metadata_version() const override;
   Metadata metadata() const override;
 

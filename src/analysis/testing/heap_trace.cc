@@ -51,7 +51,7 @@ void HeapTrace::free(std::uint64_t at_ns, std::uint64_t addr, std::uint64_t allo
 }
 
 void HeapTrace::profile(std::uint64_t at_ns, std::uint64_t lost_samples, std::uint64_t lost_frees,
-                        std::uint64_t live_samples) {
+                        std::uint64_t live_samples, std::uint64_t largest_rate) {
   auto& out = builder_.encoder();
   out.schema(102, "HeapProfileEvent", true,
              {{"elapsed_ns", FieldType::kVarint},
@@ -59,7 +59,9 @@ void HeapTrace::profile(std::uint64_t at_ns, std::uint64_t lost_samples, std::ui
               {"lost_frees", FieldType::kVarint},
               {"untracked", FieldType::kVarint},
               {"live_samples", FieldType::kVarint},
-              {"tracks_live", FieldType::kBool}});
+              {"tracks_live", FieldType::kBool},
+              {"sample_rate_bytes", FieldType::kVarint},
+              {"largest_rate_bytes", FieldType::kVarint}});
   out.begin(102, at_ns);
   out.varint(1'000'000);
   out.varint(lost_samples);
@@ -67,6 +69,8 @@ void HeapTrace::profile(std::uint64_t at_ns, std::uint64_t lost_samples, std::ui
   out.varint(0);
   out.varint(live_samples);
   out.boolean(true);
+  out.varint(kRate);
+  out.varint(largest_rate);
 }
 
 }  // namespace dial9::analysis::testing
