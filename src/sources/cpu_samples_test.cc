@@ -2,8 +2,11 @@
 // but the CPU clock to say how much there was.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
 #include <map>
 #include <random>
 
@@ -11,6 +14,7 @@
 #include "dial9/span.h"
 #include "recorder/recording_state.h"
 #include "sources/cpu_sampler.h"
+#include "sources/testing/in_child.h"
 #include "sources/testing/sampled.h"
 
 namespace dial9::internal {
@@ -111,6 +115,29 @@ TEST_F(CpuSamples, ThreadsThatNobodyRegisteredHaveTheirSharesAndNames) {
   EXPECT_NEAR(found["burns-600"], expected(600), 3 + 2 * coarse(burnt.all));
   EXPECT_NEAR(found["burns-300"], expected(300), 3 + 2 * coarse(burnt.all));
   EXPECT_NEAR(found["burns-100"], expected(100), 3 + 2 * coarse(burnt.all));
+}
+
+TEST_F(CpuSamples, NobodyWithoutCapabilitiesAndWithoutPerfHasTheSharesToo) {
+#if defined(DIAL9_SANITIZED_THREAD)
+  GTEST_SKIP() << "ThreadSanitizer starts no threads after a fork";
+#endif
+  if (::getuid() != 0) GTEST_SKIP() << "can't become nobody";
+  EXPECT_EQ(in_child([] {
+              if (!deny_perf(EPERM) || !become_nobody()) return 1;
+              Sampled sampled({.frequency_hz = kHz});
+              const Burnt burnt = burn_on_threads(sampled);
+              const double margin = 3 + 2 * coarse(burnt.all);
+              int wrong = 0;
+              for (const std::uint64_t ms : {600U, 300U, 100U}) {
+                const auto found = static_cast<double>(periods(
+                    burnt.rows, [name = "burns-" + std::to_string(ms)](const SampleRow& row) {
+                      return row.thread_name == name;
+                    }));
+                wrong += std::abs(found - expected(ms)) > margin ? 10 : 0;
+              }
+              return wrong;
+            }),
+            0);
 }
 
 TEST_F(CpuSamples, ThreeTenantsOfOneThreadComeOutWithinTwoPercent) {

@@ -33,7 +33,7 @@ __thread Thinning t_thinning __attribute__((tls_model("initial-exec"))) = {};
 // By the timer of this very thread, not by somebody's kill().
 bool is_our_tick(const siginfo_t& info) noexcept {
   const auto value = reinterpret_cast<std::uintptr_t>(info.si_value.sival_ptr);
-  return info.si_code == SI_TIMER && (value & 0xFFFF'FFFF'0000'0000) == kTimerMark;
+  return info.si_code == SI_TIMER && (value & 0xFFFF'FFFF'0000'0000) == timer_mark();
 }
 
 // Nothing is recorded, and the collector hasn't given the timer back yet.

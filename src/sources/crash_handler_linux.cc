@@ -25,6 +25,7 @@
 #include "recorder/recording_state.h"
 #include "recorder/runtime_host.h"
 #include "sources/crash_handler.h"
+#include "sources/module_table.h"
 #include "sources/signal_frame.h"
 #include "unwind/unwind.h"
 
@@ -269,6 +270,7 @@ Status install_crash_handler() noexcept {
     (void)add_paced_source("crash_handler", std::chrono::seconds(1), SourcePace::kWhileBusy,
                            keep_ready);
     unwind::prepare();
+    (void)require_module_table();  // a crash without names is one all the same
     for (std::size_t i = 0; i < std::size(kSignals); ++i) install(kSignals[i], g_chained[i]);
     set_worker_hook([] { (void)add_crash_stack(); });
     return add_crash_stack();

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "dial9/crash.h"
 #include "dial9/internal/clock.h"
 #include "recorder/test_support.h"
 #include "unwind/loader_probe.h"
@@ -216,6 +217,16 @@ TEST(ModuleTable, LetsConstructorsInDlopenWaitForTheCollector) {
   ::unsetenv("DIAL9_TEST_CALL");
   EXPECT_EQ(g_rotated, 2);
   recorder.stop();
+}
+
+TEST(ModuleTable, IsToldWhereCrashesAreRecordedAndNothingElse) {
+  ASSERT_TRUE(install_crash_handler());
+  auto [recorder, status] = Recorder::start(RecorderOptions::memory(kTestBudget));
+  ASSERT_TRUE(status.ok()) << status.message();
+  while (Trace::of(recorder.sealed_segments()).count("ModuleEvent") == 0) {
+    ASSERT_TRUE(recorder.rotate(std::chrono::seconds(30)));
+  }
+  recorder.stop(std::chrono::seconds(30));
 }
 
 std::atomic<bool> g_is_inside{false};

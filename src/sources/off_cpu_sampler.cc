@@ -12,6 +12,7 @@
 #include "recorder/no_exception.h"
 #include "recorder/off_cpu_stream.h"
 #include "sources/futex_callers.h"
+#include "sources/module_table.h"
 #include "sources/perf_event.h"
 #include "sources/thread_probe.h"
 #include "sources/wall_sampler.h"
@@ -91,6 +92,7 @@ Status OffCpuSampler::start(const OffCpuOptions& options) {
                            std::to_string(options.frequency_hz));
   }
   prepare_futex_callers();  // before the lock
+  if (!require_module_table()) return Status::failure("off-CPU samples: too many sources");
   const Guard guard(*this);
   State& state = guard.state();
   if (state.is_on) return Status::failure("off-CPU samples are taken already");

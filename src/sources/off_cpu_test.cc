@@ -435,6 +435,7 @@ TEST(OffCpuSource, RecordsWhileARecorderRunsAndSaysSoInTheMetadata) {
   pipe.release();
   EXPECT_GT(trace.count("ThreadTimesEvent"), 0U);
   EXPECT_EQ(trace.metadata("off_cpu.frequency_hz"), "100");
+  EXPECT_GT(trace.count("ModuleEvent"), 0U) << "no reader could name the stacks";
   recorder.stop(std::chrono::seconds(30));
   EXPECT_EQ(kept_files(), 0U);
 }

@@ -2,9 +2,7 @@
 // that is allowed, and said to be missing where not; with perf denied; with little room.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
-#include <grp.h>
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -211,12 +209,6 @@ TEST_F(PerfSamples, SayInTheTraceWhatWasAskedAndWhatCameOfIt) {
   EXPECT_NE(trace.metadata("cpu.profile.achieved_hz"), "(none)");
   ASSERT_GE(trace.count("CpuProfileEvent"), 1U);
   EXPECT_EQ(trace.numbers("CpuProfileEvent", "asked_hz").at(0), 500U);
-}
-
-// As nobody, without capabilities; returns only in the child.
-bool become_nobody() {
-  return ::setgroups(0, nullptr) == 0 && ::setresgid(65'534, 65'534, 65'534) == 0 &&
-         ::setresuid(65'534, 65'534, 65'534) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0;
 }
 
 TEST_F(PerfSamples, AsNobodyTimeInTheKernelIsMissingAndTheTraceSaysSo) {

@@ -15,8 +15,9 @@
 
 namespace dial9::internal {
 
-// In the signal's si_value: marks it as ours.
-inline constexpr std::uint64_t kTimerMark = 0xd1a1'9c9c'0000'0000;
+// The upper half of the signal's si_value: marks it as ours, and not as that of another copy of the
+// library, of which a process may have two. Async-signal-safe.
+std::uint64_t timer_mark() noexcept;
 
 // How many timers this process may have, of which it has `armed` now: half of what others of its
 // user leave of RLIMIT_SIGPENDING, by SigQ (used/limit) in the text of /proc/self/status. Without

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sources/testing/in_child.h"
 
+#include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -26,6 +27,12 @@ bool deny_perf(int error) {
   sock_fprog program{4, filter};
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+bool become_nobody() {
+  constexpr unsigned kNobody = 65'534;
+  return ::setgroups(0, nullptr) == 0 && ::setresgid(kNobody, kNobody, kNobody) == 0 &&
+         ::setresuid(kNobody, kNobody, kNobody) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0;
 }
 
 int in_child(const std::function<int()>& run, bool has_fresh_signals) {

@@ -10,6 +10,9 @@ namespace dial9::internal::testing {
 // From now on perf_event_open fails with `error` on this thread and those that it starts, for good.
 bool deny_perf(int error);
 
+// From now on this process is nobody's, without any capability. False: it can't be.
+bool become_nobody();
+
 // Runs in a child, SIGPROF as in a fresh process unless told otherwise; its exit code, or 1,000 and
 // the signal that ended it.
 int in_child(const std::function<int()>& run, bool has_fresh_signals = true);
