@@ -3,6 +3,7 @@
 #include "analysis/heap_flame.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "analysis/counts.h"
 #include "analysis/human.h"
@@ -11,6 +12,29 @@ namespace dial9::analysis {
 namespace {
 
 std::uint32_t stack_of(const HeapGroup& group) { return static_cast<std::uint32_t>(group.key); }
+
+// Without what templates' names begin with: the type that they return.
+std::string_view without_type(std::string_view name) {
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i < name.size() && (depth != 0 || name[i] != '('); ++i) {
+    depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
+    if (depth == 0 && name[i] == ' ') begin = i + 1;
+  }
+  return name.substr(begin);
+}
+
+// Of the C++ library, an allocator or Asio's: what everybody's allocation goes through.
+bool is_plumbing(std::string_view name) {
+  const std::string_view bare = without_type(name);
+  for (const std::string_view prefix :
+       {"std::", "__gnu_cxx::", "operator new", "malloc", "calloc", "realloc", "aligned_alloc",
+        "memalign", "posix_memalign", "valloc", "pvalloc", "boost::asio::aligned_new",
+        "boost::asio::detail::", "asio::aligned_new", "asio::detail::"}) {
+    if (name.starts_with(prefix) || bare.starts_with(prefix)) return true;
+  }
+  return false;
+}
 
 const char* title_of(HeapOrder order) {
   switch (order) {
@@ -93,8 +117,11 @@ std::vector<std::string> heap_site_names(const Trace& trace, const HeapReport& r
   for (const HeapGroup& group : report.groups) {
     std::string text;
     const auto frames = names.frames(stack_of(group), group.first_ns, Leaf::kReturn);
-    for (std::size_t i = 0; i < frames.size() && i < kShown; ++i) {
-      text += (i == 0 ? "" : " < ") + std::string(tree.name(frames[i]));
+    std::size_t first = 0;
+    while (first < frames.size() && is_plumbing(tree.name(frames[first]))) ++first;
+    if (first == frames.size()) first = 0;  // that is all there is
+    for (std::size_t i = first; i < frames.size() && i < first + kShown; ++i) {
+      text += (i != first ? " < " : first != 0 ? "... < " : "") + std::string(tree.name(frames[i]));
     }
     sites.push_back(text.empty() ? std::string(kNoStackName) : text);
   }

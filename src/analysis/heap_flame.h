@@ -28,7 +28,8 @@ HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder ord
 FlameHeading take_heap_stacks(const HeapReport& report, HeapOrder order, bool counts,
                               const UseStack& use);
 
-// "leaf < caller < its caller" of each group's stack, three frames of it.
+// "function < caller < its caller" of each group's stack: three frames, from the innermost on that
+// isn't the C++ library's, an allocator's or Asio's; "... < " stands for those inside it.
 std::vector<std::string> heap_site_names(const Trace& trace, const HeapReport& report,
                                          FrameNamer* namer);
 

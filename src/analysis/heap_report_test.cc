@@ -220,6 +220,51 @@ TEST(HeapReport, WithoutFreesNothingIsSaidToLive) {
   EXPECT_NE(heap_json(trace, report, {}).find("\"live\": null"), std::string::npos);
 }
 
+// The functions of the file, by the trace's own symbols.
+void add_function(HeapTrace& made, std::uint64_t address, const std::string& name) {
+  constexpr std::uint16_t kSymbol = 121;
+  using format::FieldType;
+  format::Encoder& out = made.builder().encoder();
+  out.schema(kSymbol, "SymbolTableEntry", true,
+             {{"addr", FieldType::kVarint},
+              {"size", FieldType::kVarint},
+              {"symbol_name", FieldType::kPooledString},
+              {"inline_depth", FieldType::kVarint},
+              {"source_file", FieldType::kPooledString},
+              {"source_line", FieldType::kVarint}});
+  out.begin(kSymbol, 0);
+  for (const std::uint64_t value : {address, std::uint64_t{16}}) out.varint(value);
+  out.pooled_string(name);
+  out.varint(0);
+  out.pooled_string("");
+  out.varint(0);
+}
+
+TEST(HeapFlame, ASiteBeginsWithTheInnermostFunctionThatIsNobodysPlumbing) {
+  HeapTrace made;
+  const std::vector<std::string> functions = {
+      "operator new(unsigned long)",
+      "std::__new_allocator<shop::Item>::allocate(unsigned long)",
+      "shop::Item& std::vector<shop::Item>::emplace_back<int>(int&&)",
+      "std::string shop::render<int>(int)",
+      "shop::Cart::add(int)",
+      "main",
+      "_start"};
+  std::vector<std::uint64_t> frames;
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const std::uint64_t at = 0x1000 + 0x100 * i;
+    add_function(made, at, functions[i]);
+    frames.push_back(at + 4);
+  }
+  made.alloc({.at_ns = 10, .size = 300, .addr = 1, .frames = frames});
+  made.alloc({.at_ns = 20, .size = 20, .addr = 2, .frames = {0x1004, 0x1104}});
+  const Trace trace = made.load();
+  const auto sites = heap_site_names(trace, heap_report(trace, {}, HeapBy::kSite), nullptr);
+  ASSERT_EQ(sites.size(), 2U);
+  EXPECT_EQ(sites[0], "... < std::string shop::render<int>(int) < shop::Cart::add(int) < main");
+  EXPECT_EQ(sites[1], functions[0] + " < " + functions[1]) << "that is all there is";
+}
+
 TEST(HeapFlame, ItsTotalIsTheReports) {
   HeapTrace made;
   made.alloc({.at_ns = 10, .size = 300, .addr = 1, .frames = {0xA, 0xB}});
