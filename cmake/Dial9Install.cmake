@@ -9,7 +9,7 @@ set_target_properties(dial9_recorder_all PROPERTIES EXPORT_NAME recorder)
 add_library(dial9::recorder ALIAS dial9_recorder_all)
 
 # In link order: each before what it uses.
-set(dial9_installed dial9_session dial9_sources dial9_recorder dial9_format dial9_unwind dial9_base)
+set(dial9_installed dial9_session dial9_sources dial9_recorder dial9_format dial9_unwind dial9_elf dial9_base)
 set(dial9_pc_libs "")
 foreach(library ${dial9_installed})
   if(TARGET ${library})

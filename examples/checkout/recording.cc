@@ -3,6 +3,7 @@
 #include "recording.h"
 
 #include <dial9/cpu_samples.h>
+#include <dial9/lock_stacks.h>
 #include <dial9/off_cpu.h>
 #include <dial9/source.h>
 
@@ -45,6 +46,8 @@ Recording::Recording(const Options& options) {
   report("resources", dial9::add_resources());
   report("CPU samples", dial9::add_cpu_samples());
   report("off-CPU samples", dial9::add_off_cpu_samples());
+  report("stacks of lock waits", dial9::add_lock_stacks());
+  report("function names", dial9::add_function_names());
 }
 
 bool Recording::dump(const std::string& path) {

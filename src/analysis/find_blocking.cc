@@ -122,6 +122,11 @@ std::string source_text(const Trace& trace, const Source& source) {
   }
 }
 
+// Of the C library, or an interposed function of ours before it.
+bool is_wrapper(std::string_view name) {
+  return name.starts_with("_") || name.starts_with("pthread_") || name.starts_with("dial9::");
+}
+
 // The innermost function of the stack that is the program's: not the call itself, nor what the C
 // library wraps it in. Empty: none has a name in the trace.
 std::string caller_text(const Trace& trace, const Block& block) {
@@ -133,9 +138,10 @@ std::string caller_text(const Trace& trace, const Block& block) {
   for (std::uint32_t i = range.first; i < range.last; ++i) {
     // A return address may be that of the function behind.
     const std::uint64_t frame = trace.stacks.frames[i];
-    for (const Symbol& symbol : trace.symbols.at(i == range.first ? frame : frame - 1, 8)) {
+    const std::uint64_t code = i == range.first ? frame : frame - 1;
+    for (const Symbol& symbol : trace.symbols.at(trace.stacks.runs[block.stack], code, 8)) {
       const std::string_view name = trace.names.text(symbol.name);
-      if (!name.starts_with("_") && name != call.substr(0, call.find('('))) {
+      if (!is_wrapper(name) && name != call.substr(0, call.find('('))) {
         return std::string(name);
       }
     }

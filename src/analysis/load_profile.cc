@@ -122,6 +122,7 @@ void Loader::Impl::on_symbol(const Event& event, const Plan& plan) {
   symbol.inline_depth = number32(event, plan.field[3], 0);
   symbol.file = text(event, plan.field[4]);
   symbol.line = number32(event, plan.field[5], 0);
+  symbol.run = run_;
   trace_.symbols.add(symbol);
 }
 

@@ -43,21 +43,24 @@ struct Symbol {
   NameId file = kNoName;
   std::uint32_t line = 0;          // 0: not known
   std::uint32_t inline_depth = 0;  // 0: outermost
+  NameId run = kNoName;            // whose address it is: a boot id; kNoName: not recorded
 };
 
-// Sorted by (address, depth), each once.
+// Sorted by (run, address, depth), each once.
 class Symbols {
  public:
   void add(const Symbol& symbol) { rows_.push_back(symbol); }
   void sort();
-  // The symbols of an address from the innermost to the outermost; empty: none covers it.
-  // Of the `most` innermost ones.
-  std::vector<Symbol> at(std::uint64_t address, std::size_t most) const;
+  // The symbols of an address of a run from the innermost to the outermost; empty: none covers it.
+  // Of the `most` innermost ones. Those that tell no run serve for all.
+  std::vector<Symbol> at(NameId run, std::uint64_t address, std::size_t most) const;
   std::size_t size() const { return rows_.size(); }
   std::size_t bytes() const { return rows_.capacity() * sizeof(Symbol); }
   std::vector<Symbol>& rows() { return rows_; }
 
  private:
+  std::vector<Symbol> in_run(NameId run, std::uint64_t address, std::size_t most) const;
+
   std::vector<Symbol> rows_;
 };
 

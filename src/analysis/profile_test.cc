@@ -166,7 +166,7 @@ TEST(Profile, NamesAnAddressBySymbolsFromTheInnermostToTheOutermost) {
   const Trace trace = builder.load();
   const auto names = [&](std::uint64_t address) {
     std::string out;
-    for (const Symbol& one : trace.symbols.at(address, 8)) {
+    for (const Symbol& one : trace.symbols.at(kNoName, address, 8)) {
       out += std::string(trace.names.text(one.name)) + " ";
     }
     return out;

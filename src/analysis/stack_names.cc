@@ -35,6 +35,13 @@ std::string_view boot_of(const Trace& trace) {
   return boot;
 }
 
+// A name alone, as who records finds it in a symbol table; files may know more.
+bool is_bare(const std::vector<symbolize::Frame>& frames) {
+  return std::none_of(frames.begin(), frames.end(), [](const symbolize::Frame& frame) {
+    return frame.is_inlined || frame.line != 0 || frame.at_line != 0;
+  });
+}
+
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -65,12 +72,11 @@ std::size_t StackNames::Hash::operator()(const Place& place) const {
 
 // What the trace itself says. Some writers name each address that they met, also those behind a
 // call.
-std::vector<symbolize::Frame> StackNames::own_frames(std::uint64_t address,
-                                                     std::uint64_t code) const {
-  std::vector<Symbol> symbols = trace_.symbols.at(code, kMostInlined);
-  if (symbols.empty() && code != address) {
-    symbols = trace_.symbols.at(address, kMostInlined);
-    if (!symbols.empty() && symbols.front().addr != address) {
+std::vector<symbolize::Frame> StackNames::own_frames(const Place& place, std::uint64_t code) const {
+  std::vector<Symbol> symbols = trace_.symbols.at(place.run, code, kMostInlined);
+  if (symbols.empty() && code != place.address) {
+    symbols = trace_.symbols.at(place.run, place.address, kMostInlined);
+    if (!symbols.empty() && symbols.front().addr != place.address) {
       symbols.clear();
     }
   }
@@ -136,22 +142,23 @@ std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t a
   const bool is_kernel = !module && is_kernel_address(code);
   const std::string_view path = module ? trace_.names.text(module->path) : "";
   const std::string_view file = is_kernel ? kKernelModule : file_name(path);
-  for (const symbolize::Frame& own : own_frames(place.address, code)) {
-    frames.push_back(frame(own, file));
+  std::vector<symbolize::Frame> found = own_frames(place, code);
+  if (is_bare(found)) {
+    if (module && namer_ != nullptr) {
+      expect(*module, place.run);
+    }
+    std::vector<symbolize::Frame> by_file =
+        frames_of(trace_, namer_, place.run, at_ns, place.address, place.is_return);
+    if (!by_file.empty()) {
+      found = std::move(by_file);
+    }
   }
-  if (!frames.empty()) {
-    return frames;
+  for (const symbolize::Frame& one : found) {
+    frames.push_back(frame(one, file));
   }
-  if (!module && !is_kernel) {
+  if (frames.empty() && !module && !is_kernel) {
     frames.push_back(tree_.frame(hex(place.address)));
     return frames;
-  }
-  if (module && namer_ != nullptr) {
-    expect(*module, place.run);
-  }
-  for (const symbolize::Frame& found :
-       frames_of(trace_, namer_, place.run, at_ns, place.address, place.is_return)) {
-    frames.push_back(frame(found, file));
   }
   if (frames.empty() && is_kernel) {
     frames.push_back(tree_.frame(hex(place.address), file));

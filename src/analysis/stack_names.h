@@ -85,7 +85,7 @@ class StackNames {
   };
   const std::vector<FrameId>& frames_at(const Place& place, std::uint64_t at_ns);
   std::vector<FrameId> make_frames(const Place& place, std::uint64_t at_ns);
-  std::vector<symbolize::Frame> own_frames(std::uint64_t address, std::uint64_t code) const;
+  std::vector<symbolize::Frame> own_frames(const Place& place, std::uint64_t code) const;
   FrameId frame(const symbolize::Frame& found, std::string_view module);
   void expect(const Module& module, NameId run);
 

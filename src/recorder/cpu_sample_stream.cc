@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "recorder/seen_code.h"
+
 namespace dial9::internal {
 namespace {
 
@@ -60,6 +62,7 @@ void CpuSampleEncoder::add(const CpuSampleRecord& sample) {
   out.u8(0);
   put_text(out, sample.thread_name);
   out.pooled_stack(sample.frames);
+  see_code(sample.frames, FirstFrame::kInterrupted);
   put_optional(
       out, sample.cpu < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(sample.cpu)));
   put_optional(out, sample.weight == 1 ? std::nullopt : std::optional(sample.weight));

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recorder/heap_sample_stream.h"
 
+#include "recorder/seen_code.h"
+
 namespace dial9::internal {
 namespace {
 
@@ -64,6 +66,7 @@ void HeapSampleEncoder::add(const AllocRecord& alloc) {
   out.varint(alloc.size);
   out.varint(alloc.address);
   out.pooled_stack(alloc.frames);
+  see_code(alloc.frames, FirstFrame::kReturn);
   put_id(out, alloc.task);
   put_id(out, alloc.span);
   put_text(out, alloc.label.name(), alloc.label.has_value());

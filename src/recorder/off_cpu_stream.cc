@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recorder/off_cpu_stream.h"
 
+#include "recorder/seen_code.h"
+
 namespace dial9::internal {
 namespace {
 
@@ -135,6 +137,7 @@ void OffCpuEncoder::add(const OffCpuRecord& wait) {
   } else {
     out.present();
     out.pooled_stack(wait.frames);
+    see_code(wait.frames, FirstFrame::kInterrupted);
   }
   out.varint(wait.share_ns);
   out.boolean(wait.is_continued);

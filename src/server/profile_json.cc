@@ -60,7 +60,7 @@ void walk(const Run& run, std::uint32_t stack, Use use) {
   std::size_t left = kMaxFrames;
   for (std::uint32_t i = range.first; i < range.last && left != 0; ++i) {
     const std::uint64_t address = trace.stacks.frames[i];
-    const auto symbols = trace.symbols.at(address, left);
+    const auto symbols = trace.symbols.at(trace.stacks.runs[stack], address, left);
     if (symbols.empty() && !use(address, static_cast<const analysis::Symbol*>(nullptr))) return;
     for (const auto& symbol : symbols) {
       if (!use(address, &symbol)) return;

@@ -241,6 +241,7 @@ void read_sources(Reader& reader, EnvironmentPlan& plan) {
   reader.flag("DIAL9_OFF_CPU_SWITCHES", &plan.has_off_cpu_switches);
   reader.flag("DIAL9_OFF_CPU_SWITCH_STACKS", &plan.has_off_cpu_switch_stacks);
   reader.flag("DIAL9_LOCK_STACKS_ENABLED", &plan.has_lock_stacks);
+  reader.flag("DIAL9_FUNCTION_NAMES_ENABLED", &plan.has_function_names);
   std::uint64_t rate = plan.sched_wait_sample_rate;
   reader.number("DIAL9_SCHED_WAIT_SAMPLE_RATE", 1, 1'000'000, &rate);
   plan.sched_wait_sample_rate = static_cast<std::uint32_t>(rate);

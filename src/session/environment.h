@@ -30,6 +30,7 @@ struct EnvironmentPlan {
   bool tracks_live_heap = false;
   std::uint32_t off_cpu_hz = 0;  // 0: off
   bool has_lock_stacks = true;
+  bool has_function_names = true;
   bool has_off_cpu_switches = false;
   bool has_off_cpu_switch_stacks = false;
   std::uint32_t sched_wait_sample_rate = 10;

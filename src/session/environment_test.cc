@@ -220,6 +220,8 @@ TEST(Environment, NamesTheBackendOfCpuSamples) {
 TEST(Environment, LockWaitsHaveStacksUnlessTurnedOff) {
   EXPECT_TRUE(plan_from({}).has_lock_stacks);
   EXPECT_FALSE(plan_from({{"DIAL9_LOCK_STACKS_ENABLED", "no"}}).has_lock_stacks);
+  EXPECT_TRUE(plan_from({}).has_function_names);
+  EXPECT_FALSE(plan_from({{"DIAL9_FUNCTION_NAMES_ENABLED", "no"}}).has_function_names);
 }
 
 TEST(Environment, HasTheRateOfOffCpuSamples) {

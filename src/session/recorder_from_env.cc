@@ -58,6 +58,7 @@ void add_periodic_sources(const internal::EnvironmentPlan& plan,
 void leave_descriptors_to_the_host(internal::EnvironmentPlan& plan) {
   plan.platform_stalls_period = plan.resources_period = plan.accept_queues_period = {};
   plan.cpu_sample_hz = plan.off_cpu_hz = 0;
+  plan.has_function_names = false;
 }
 
 EnvRecorder start_as(internal::EnvironmentPlan plan) {
@@ -71,6 +72,10 @@ EnvRecorder start_as(internal::EnvironmentPlan plan) {
     // For the stacks of every source, those of blocking calls too.
     if (!internal::require_module_table()) {
       result.messages.push_back("stacks can't be named later: too many sources");
+    }
+    if (plan.has_function_names) {
+      const Status added = add_function_names();
+      if (!added) result.messages.push_back(added.message());
     }
     RecorderOptions options = plan.options;
     if (plan.is_quiet) options.on_message = [](const std::string&) {};

@@ -82,14 +82,16 @@ bool ElfFile::read(std::uint64_t offset, std::span<std::uint8_t> to) const {
   return to.empty() || (*reader_)(offset, to);
 }
 
+bool ElfFile::holds(const Elf64_Shdr& header) const {
+  return header.sh_type != SHT_NOBITS && (header.sh_flags & SHF_COMPRESSED) == 0 &&
+         header.sh_size <= kMaxSectionBytes && header.sh_offset <= file_bytes_ &&
+         header.sh_size <= file_bytes_ - header.sh_offset;
+}
+
 std::vector<std::uint8_t> ElfFile::bytes(const Section& section) const {
-  const Elf64_Shdr& header = section.header;
-  const bool is_held = header.sh_type != SHT_NOBITS && (header.sh_flags & SHF_COMPRESSED) == 0 &&
-                       header.sh_size <= kMaxSectionBytes && header.sh_offset <= file_bytes_ &&
-                       header.sh_size <= file_bytes_ - header.sh_offset;
-  if (!is_held) return {};
-  std::vector<std::uint8_t> bytes(header.sh_size);
-  if (!read(header.sh_offset, bytes)) return {};
+  if (!holds(section.header)) return {};
+  std::vector<std::uint8_t> bytes(section.header.sh_size);
+  if (!read(section.header.sh_offset, bytes)) return {};
   return bytes;
 }
 

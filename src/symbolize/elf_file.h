@@ -52,6 +52,8 @@ class ElfFile {
   const std::string& build_id() const { return build_id_; }  // in hexadecimal; empty: none
   // The name of the file with the symbols, as .gnu_debuglink has it; empty: none.
   const std::string& debug_link() const { return debug_link_; }
+  // The file has its bytes, uncompressed and within the bound.
+  bool holds(const Elf64_Shdr& header) const;
   // Its bytes; empty where the file doesn't have them, they are compressed, or beyond the bound.
   std::vector<std::uint8_t> bytes(const Section& section) const;
 

@@ -17,7 +17,13 @@ struct Candidate {
   std::uint8_t rank;  // lower is better: what the programmer wrote, not what the library calls it
 };
 
-std::uint8_t rank_of(unsigned char info, const char* name) {
+// Most functions that are looked at behind an address before it is given up: functions within
+// functions are rare, deep nests of them are made up.
+constexpr int kMostLookedAt = 64;
+
+}  // namespace
+
+std::uint8_t name_rank(unsigned char info, const char* name) {
   const unsigned bind = ELF64_ST_BIND(info);
   const std::uint8_t by_bind = bind == STB_GLOBAL ? 0 : bind == STB_WEAK ? 1 : 2;
   const bool is_mangled = name[0] == '_' && name[1] == 'Z';
@@ -25,25 +31,34 @@ std::uint8_t rank_of(unsigned char info, const char* name) {
   return underscores | by_bind;
 }
 
-// Most functions that are looked at behind an address before it is given up: functions within
-// functions are rare, deep nests of them are made up.
-constexpr int kMostLookedAt = 64;
+bool is_function(const Elf64_Sym& symbol) {
+  const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+  return (type == STT_FUNC || type == STT_GNU_IFUNC) && symbol.st_shndx != SHN_UNDEF &&
+         symbol.st_size != 0 && symbol.st_size <= ~symbol.st_value;
+}
 
-}  // namespace
+const ElfFile::Section* function_table(const ElfFile& file) {
+  const ElfFile::Section* table = nullptr;
+  for (const ElfFile::Section& section : file.sections()) {
+    const bool is_whole = section.header.sh_type == SHT_SYMTAB;
+    const bool has_whole = table != nullptr && table->header.sh_type == SHT_SYMTAB;
+    if ((is_whole && !has_whole) || (section.header.sh_type == SHT_DYNSYM && table == nullptr)) {
+      table = &section;
+    }
+  }
+  return table;
+}
 
 void ElfSymbols::add_functions(const std::vector<std::uint8_t>& rows) {
   std::vector<Candidate> candidates;
   for (std::size_t at = 0; rows.size() - at >= sizeof(Elf64_Sym); at += sizeof(Elf64_Sym)) {
     Elf64_Sym symbol;
     std::memcpy(&symbol, rows.data() + at, sizeof symbol);
-    const unsigned type = ELF64_ST_TYPE(symbol.st_info);
     const bool is_named = symbol.st_name < names_.size() - 1 && names_[symbol.st_name] != 0;
-    const bool is_sound = symbol.st_size != 0 && symbol.st_size <= ~symbol.st_value;
-    if ((type == STT_FUNC || type == STT_GNU_IFUNC) && symbol.st_shndx != SHN_UNDEF && is_named &&
-        is_sound) {
+    if (is_named && is_function(symbol)) {
       const char* name = reinterpret_cast<const char*>(names_.data()) + symbol.st_name;
       candidates.push_back(
-          {symbol.st_value, symbol.st_size, symbol.st_name, rank_of(symbol.st_info, name)});
+          {symbol.st_value, symbol.st_size, symbol.st_name, name_rank(symbol.st_info, name)});
     }
   }
   const auto text = [&](const Candidate& candidate) {
@@ -75,16 +90,8 @@ void ElfSymbols::add_functions(const std::vector<std::uint8_t>& rows) {
 
 ElfSymbols ElfSymbols::read(const ElfFile& file) {
   ElfSymbols symbols;
-  const ElfFile::Section* table = nullptr;
-  for (const ElfFile::Section& section : file.sections()) {
-    const bool is_full = section.header.sh_type == SHT_SYMTAB;
-    const bool is_dynamic = section.header.sh_type == SHT_DYNSYM;
-    if ((is_full && (table == nullptr || symbols.is_dynamic_only_)) ||
-        (is_dynamic && table == nullptr)) {
-      table = &section;
-      symbols.is_dynamic_only_ = is_dynamic;
-    }
-  }
+  const ElfFile::Section* const table = function_table(file);
+  symbols.is_dynamic_only_ = table != nullptr && table->header.sh_type == SHT_DYNSYM;
   if (table == nullptr || table->header.sh_link >= file.sections().size()) return symbols;
   symbols.names_ = file.bytes(file.sections()[table->header.sh_link]);
   if (symbols.names_.size() >= std::numeric_limits<std::uint32_t>::max()) return {};

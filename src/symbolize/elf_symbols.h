@@ -13,6 +13,14 @@
 
 namespace dial9::symbolize {
 
+// The whole symbol table, else the dynamic one; nullptr: neither.
+const ElfFile::Section* function_table(const ElfFile& file);
+// Of code that is in the file. Its name is another question.
+bool is_function(const Elf64_Sym& symbol);
+// Of several names of one function the one with the lowest rank is shown: what the programmer
+// wrote, not what the library calls it.
+std::uint8_t name_rank(unsigned char info, const char* name);
+
 class ElfSymbols {
  public:
   // Takes at most kMaxSectionBytes for names and as much for functions.

@@ -187,7 +187,9 @@ void Symbolizer::State::load_files(Module& module) {
     note(module, "symbols of " + path + " are left out: too many for the memory");
   } else if (!is_there && !own && !module.symbols && module.known.empty() &&
              path.starts_with('/')) {
-    note(module, "no binary at " + path + ": its functions have no names; give --symbol-path");
+    note(module,
+         "no binary at " + path +
+             ": its functions have no lines, and no names but the trace's own; give --symbol-path");
   }
 }
 
