@@ -26,12 +26,13 @@ std::string_view without_type(std::string_view name) {
 
 // Of the C++ library, an allocator or Asio's: what everybody's allocation goes through.
 bool is_plumbing(std::string_view name) {
+  if (name.starts_with("operator new")) return true;
   const std::string_view bare = without_type(name);
   for (const std::string_view prefix :
-       {"std::", "__gnu_cxx::", "operator new", "malloc", "calloc", "realloc", "aligned_alloc",
-        "memalign", "posix_memalign", "valloc", "pvalloc", "boost::asio::aligned_new",
+       {"std::", "__gnu_cxx::", "malloc", "calloc", "realloc", "aligned_alloc", "memalign",
+        "posix_memalign", "valloc", "pvalloc", "boost::asio::aligned_new",
         "boost::asio::detail::", "asio::aligned_new", "asio::detail::"}) {
-    if (name.starts_with(prefix) || bare.starts_with(prefix)) return true;
+    if (bare.starts_with(prefix)) return true;
   }
   return false;
 }
