@@ -33,7 +33,7 @@ class FunctionNames final : public StreamSource {
   void rest() override;
   std::vector<SourceStream> take() override;
   std::vector<std::uint8_t> opening() override;
-  void set_budget(double max_cpu_ns) override { budget_ns_ = max_cpu_ns; }
+  void set_budget(const GovernorBudget& budget) override { budget_ns_ = budget.max_cpu_ns; }
   std::string_view name() const override { return "function_names"; }
   std::uint64_t metadata_version() const override { return 0; }
   Metadata metadata() const override { return {}; }
