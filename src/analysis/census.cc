@@ -255,7 +255,7 @@ std::map<std::string, Census::Loss> Census::loss() const {
 
 bool Census::has_unknown_loss() const {
   return !gaps_.gaps().empty() || std::any_of(loss_.begin(), loss_.end(), [](const auto& entry) {
-    return entry.second.unknown != 0;
+    return entry.second.unknown != 0 && entry.first != kRecordingOff;
   });
 }
 

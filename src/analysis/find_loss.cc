@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "analysis/counts.h"
 #include "analysis/finders.h"
 #include "analysis/human.h"
 #include "analysis/report.h"
@@ -32,6 +33,7 @@ struct Cause {
   std::uint64_t first_ns = ~std::uint64_t{0};
   std::uint64_t last_ns = 0;
   std::uint64_t records = 0;
+  std::uint64_t length_ns = 0;  // of all records
 };
 
 std::string stretches_text(const Trace& trace, const Cause& cause) {
@@ -56,6 +58,23 @@ Finding unknown_loss(const Trace& trace, const std::string& name, const Cause& c
                      ? "give all segments of the run; counts and times of what is here lack theirs"
                      : "what `dial9 recover` said; counts of what is here are lower bounds";
   finding.score = static_cast<double>(cause.records);
+  return finding;
+}
+
+// Nothing is wrong; but whoever misses something there must know why.
+Finding recording_off(const Trace& trace, const Cause& cause) {
+  Finding finding;
+  finding.kind = FindingKind::kLoss;
+  finding.count = cause.records;
+  finding.where = kRecordingOff;
+  finding.at_ns = cause.first_ns;
+  finding.end_ns = cause.last_ns;
+  finding.message = "recording was off for " + human_duration(cause.length_ns) +
+                    "; nothing is known of that time";
+  finding.evidence.push_back("first at " + moment_text(trace, cause.first_ns) + ", last until " +
+                             moment_text(trace, cause.last_ns) +
+                             "; delays and span times that cross it are not judged");
+  finding.next = "none if that was meant; else look who calls disable(), or set DIAL9_ENABLED";
   return finding;
 }
 
@@ -90,11 +109,14 @@ void find_loss(const FindContext& context, Findings& out) {
     cause.first_ns = std::min(cause.first_ns, record.first_ns);
     cause.last_ns = std::max(cause.last_ns, record.last_ns);
     ++cause.records;
+    cause.length_ns =
+        sum_of(cause.length_ns, record.last_ns - std::min(record.first_ns, record.last_ns));
   }
   for (const auto& [key, cause] : causes) {
     const std::string name(trace.names.text(key.first));
-    out.push_back(cause.count == 0 ? unknown_loss(trace, name, cause)
-                                   : counted_loss(trace, name, cause));
+    out.push_back(name == kRecordingOff ? recording_off(trace, cause)
+                  : cause.count == 0    ? unknown_loss(trace, name, cause)
+                                        : counted_loss(trace, name, cause));
   }
   for (const InputFile& input : trace.inputs) {
     if (!input.error) {

@@ -88,6 +88,16 @@ TEST(ReadyTimes, AreUnknownAcrossAStretchOfLostEvents) {
   EXPECT_EQ(ready_of(trace, 1), (Ready{400, ReadySource::kWake}));
 }
 
+TEST(ReadyTimes, AreUnknownAcrossAStretchInWhichRecordingWasOff) {
+  TraceBuilder builder;
+  builder.wake(100, 7);
+  builder.poll(9'300, 9'310, 0, 7);
+  builder.loss(9'000, "recording_off", 0, 150, 9'000);
+  const Trace trace = builder.load();
+  EXPECT_EQ(ready_of(trace, 0), (Ready{kUnknownNs, ReadySource::kEventsLost}));
+  EXPECT_FALSE(trace.has_unknown_loss()) << "nobody asked for what is missing";
+}
+
 TEST(ReadyTimes, HaveNoUpperCutOff) {
   TraceBuilder builder;
   builder.wake(1'000, 7);

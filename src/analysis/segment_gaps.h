@@ -15,6 +15,9 @@ namespace dial9::analysis {
 
 // The cause of such a loss, as readers show it. No recorder writes it.
 inline constexpr std::string_view kMissingSegments = "segments missing";
+// The cause under which a recorder tells that it was off: a stretch of which nothing is known, and
+// no loss. In no sum, and no reason to call one unknown.
+inline constexpr std::string_view kRecordingOff = "recording_off";
 
 // Memory: 4,096 ranges; more aren't kept.
 class SegmentGaps {

@@ -127,5 +127,22 @@ TEST(UnknownLoss, IsNeverAddedToWhatWasCounted) {
   EXPECT_EQ(diagnose(trace).size(), 2U) << "one that is counted, and one that isn't";
 }
 
+TEST(RecordingOff, IsToldWithItsLengthAndIsNoLoss) {
+  TraceBuilder builder;
+  builder.loss(5 * kSecond, "recording_off", 0, 2 * kSecond, 5 * kSecond);
+  builder.loss(9 * kSecond, "recording_off", 0, 8 * kSecond, 9 * kSecond);
+  const auto bytes = builder.take();
+  Census census;
+  count(census, {bytes});
+  EXPECT_FALSE(census.has_unknown_loss());
+  const Trace trace = load_all({bytes});
+  EXPECT_FALSE(trace.has_unknown_loss());
+  const std::vector<Finding> findings = diagnose(trace);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].severity, Severity::kInfo);
+  EXPECT_EQ(findings[0].message, "recording was off for 4.00 s; nothing is known of that time");
+  EXPECT_NE(findings[0].next.find("disable()"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace dial9::analysis

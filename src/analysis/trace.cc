@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "analysis/counts.h"
+#include "analysis/segment_gaps.h"
 
 namespace dial9::analysis {
 namespace {
@@ -97,8 +98,9 @@ std::uint64_t Trace::lost_events() const {
 }
 
 bool Trace::has_unknown_loss() const {
-  return std::any_of(loss.begin(), loss.end(),
-                     [](const LossRecord& record) { return record.count == 0; });
+  return std::any_of(loss.begin(), loss.end(), [&](const LossRecord& record) {
+    return record.count == 0 && names.text(record.cause) != kRecordingOff;
+  });
 }
 
 std::optional<std::uint64_t> Trace::all_lost_events() const {

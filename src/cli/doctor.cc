@@ -8,6 +8,7 @@
 #include "cli/doctor_checks.h"
 #include "cli/doctor_facts.h"
 #include "cli/doctor_probe.h"
+#include "cli/doctor_sources.h"
 #include "cli/durations.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
@@ -65,6 +66,11 @@ std::vector<Check> check_all(const internal::EnvironmentPlan& plan, const Option
   checks.push_back(check_lock(facts.lock));
   checks.push_back(check_recording(facts.recording));
   checks.push_back(check_clock(facts.clock));
+  if (directory.empty() || !trial.path().empty()) {
+    for (const SourceFacts& source : try_sources(plan, trial.path())) {
+      checks.push_back(check_source(source));
+    }
+  }
   checks.push_back(check_sched(look_at_sched()));
   checks.push_back(check_perf(look_at_perf()));
   for (Check& check : check_program(program)) {

@@ -19,8 +19,9 @@ using analysis::human_count;
 using analysis::human_duration;
 
 constexpr std::uint64_t kClockBoundNs = 1'000;
-// What the recorder keeps open at most: 64 kernel files, lock, segment, and room for the host.
+// Lock, segment, kernel files of sources, and room for the host.
 constexpr std::uint64_t kLeastOpenFiles = 256;
+constexpr std::uint64_t kLeastQueuedSignals = 256;
 constexpr std::uint64_t kLeastLockedBytes = 512 << 10;  // a perf ring
 // The compiler leaves some functions without a frame whatever it is told; these shares tell a
 // program with frame pointers from one with parts that have none, and from one without.
@@ -215,9 +216,11 @@ Check check_recording(const RecordingFacts& facts) {
   if (facts.parts.empty()) return judge(check, Verdict::kUnknown, "nothing was recorded");
   if (!is_right) {
     return judge(check, Verdict::kWrong, check.seen,
-                 facts.dropped != 0 ? "the disk or the machine is too slow at this moment: run it "
-                                      "again; `dial9 info` names the cause of each drop"
-                                    : "report this: it is a fault of the recorder");
+                 !facts.unfinished.empty() ? "what is unfinished says what is in the way"
+                 : facts.dropped != 0
+                     ? "the disk or the machine is too slow at this moment: run it "
+                       "again; `dial9 info` names the cause of each drop"
+                     : "report this: it is a fault of the recorder");
   }
   return check;
 }
@@ -225,18 +228,21 @@ Check check_recording(const RecordingFacts& facts) {
 std::vector<Check> check_limits(const LimitFacts& facts) {
   std::vector<Check> checks;
   Check files = make("limit: open files", human_count(kLeastOpenFiles) + " or more");
-  judge(files, facts.open_files < kLeastOpenFiles ? Verdict::kWarning : Verdict::kOk,
-        facts.open_files == kNoLimit ? "no limit" : human_count(facts.open_files),
-        facts.open_files < kLeastOpenFiles
-            ? "raise it (ulimit -n, LimitNOFILE=): the recorder keeps up to 67 descriptors"
-            : "");
+  judge(
+      files, facts.open_files < kLeastOpenFiles ? Verdict::kWarning : Verdict::kOk,
+      facts.open_files == kNoLimit ? "no limit" : human_count(facts.open_files),
+      facts.open_files < kLeastOpenFiles
+          ? "raise it (ulimit -n, LimitNOFILE=): recording keeps 2 descriptors, its sources more, "
+            "and below 64 they stay off"
+          : "");
   checks.push_back(files);
   Check size = make("limit: file size", human_bytes(facts.needed_file_bytes) +
                                             " or more (a segment; the thread buffers)");
   const bool is_small = facts.file_bytes < facts.needed_file_bytes;
   judge(size, is_small ? Verdict::kWrong : Verdict::kOk, limit_text(facts.file_bytes),
         is_small ? "raise it (ulimit -f, LimitFSIZE=) or lower DIAL9_MAX_FILE_SIZE_MB and "
-                   "DIAL9_ARENA_MB: beyond it the kernel ends the process (SIGXFSZ)"
+                   "DIAL9_ARENA_MB: what doesn't fit is dropped and counted, and thread "
+                   "buffers without a file don't survive a kill"
                  : "");
   checks.push_back(size);
   Check address = make("limit: address space",
@@ -251,6 +257,16 @@ std::vector<Check> check_limits(const LimitFacts& facts) {
   judge(locked, is_low ? Verdict::kWarning : Verdict::kOk, limit_text(facts.locked_bytes),
         is_low ? "raise it (ulimit -l, LimitMEMLOCK=): perf's rings count as locked memory" : "");
   checks.push_back(locked);
+  Check queued = make("limit: queued signals",
+                      human_count(kLeastQueuedSignals) + " or more (for CPU samples by timers)");
+  const bool is_short = facts.queued_signals < kLeastQueuedSignals;
+  judge(queued, is_short ? Verdict::kWarning : Verdict::kOk,
+        facts.queued_signals == kNoLimit ? "no limit" : human_count(facts.queued_signals),
+        is_short
+            ? "raise it (ulimit -i, LimitSIGPENDING=): each thread's timer takes one, and half "
+              "of what the user's processes leave is used"
+            : "");
+  checks.push_back(queued);
   return checks;
 }
 

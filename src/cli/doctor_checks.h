@@ -103,6 +103,7 @@ struct LimitFacts {
   std::uint64_t file_bytes = kNoLimit;
   std::uint64_t address_bytes = kNoLimit;
   std::uint64_t locked_bytes = kNoLimit;
+  std::uint64_t queued_signals = kNoLimit;
   std::uint64_t needed_file_bytes = 0;     // the largest of segment and arena
   std::uint64_t needed_address_bytes = 0;  // arena, and the memory ring's budget
 };

@@ -217,6 +217,7 @@ LimitFacts look_at_limits(const RecorderOptions& options) {
   facts.file_bytes = limit_of(RLIMIT_FSIZE);
   facts.address_bytes = limit_of(RLIMIT_AS);
   facts.locked_bytes = limit_of(RLIMIT_MEMLOCK);
+  facts.queued_signals = limit_of(RLIMIT_SIGPENDING);
   const bool is_memory = options.directory.empty();
   // The arena's file is in memory then, but the limit of file sizes holds for it too.
   facts.needed_file_bytes =

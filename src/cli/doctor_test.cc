@@ -26,7 +26,9 @@ ClockFacts sound_clock() { return {"", "tsc", false, 1'000, 90, 0}; }
 RecordingFacts sound_recording() {
   return {"", {{"events", 100, 100, false}, {"samples", 1, 7, true}}, 0, ""};
 }
-LimitFacts sound_limits() { return {1'024, kNoLimit, kNoLimit, 8 << 20, 100 << 20, 16 << 20}; }
+LimitFacts sound_limits() {
+  return {1'024, kNoLimit, kNoLimit, 8 << 20, 15'000, 100 << 20, 16 << 20};
+}
 ProgramFacts sound_program() {
   ProgramFacts facts;
   facts.path = "/bin/service";
@@ -174,6 +176,7 @@ TEST(DoctorChecks, EachLimitIsJudgedByItself) {
   EXPECT_EQ(broken([](LimitFacts& f) { f.file_bytes = 1 << 20; }), "limit: file size=wrong");
   EXPECT_EQ(broken([](LimitFacts& f) { f.address_bytes = 1 << 20; }), "limit: address space=wrong");
   EXPECT_EQ(broken([](LimitFacts& f) { f.locked_bytes = 0; }), "limit: locked memory=warning");
+  EXPECT_EQ(broken([](LimitFacts& f) { f.queued_signals = 8; }), "limit: queued signals=warning");
 }
 
 TEST(DoctorChecks, SchedulerNumbersThatStandStillAreAWarning) {

@@ -9,6 +9,7 @@
 #include "analysis/census.h"
 #include "analysis/human.h"
 #include "analysis/json_text.h"
+#include "analysis/segment_gaps.h"
 #include "base/stable_sort.h"
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
@@ -141,6 +142,15 @@ std::string loss_text(const Census& census, const std::vector<FileResult>& files
          (is_told ? "" : ", the writer doesn't tell");
 }
 
+// No loss, but a stretch of which nothing is known.
+std::string off_text(const Census& census) {
+  const auto losses = census.loss();
+  const auto off = losses.find(std::string(kRecordingOff));
+  if (off == losses.end()) return {};
+  return "off       recording was turned off, first at " + time_text(census, off->second.first_ns) +
+         ", last until " + time_text(census, off->second.last_ns) + "\n";
+}
+
 std::string info_text(const Census& census, const std::vector<FileResult>& files) {
   std::string out = head_text(census, files);
   const std::string at_least = is_truncated(files) ? "at least " : "";
@@ -153,6 +163,7 @@ std::string info_text(const Census& census, const std::vector<FileResult>& files
   out += is_truncated(files) ? "no, see below\n" : "yes\n";
   out += "lost      " + loss_text(census, files) + "\n";
   for (const auto& [cause, loss] : census.loss()) {
+    if (cause == kRecordingOff) continue;
     const std::string count = loss.unknown == 0 ? human_count(loss.count)
                               : loss.count == 0 ? std::string("unknown number,")
                                                 : "at least " + human_count(loss.count);
@@ -160,6 +171,7 @@ std::string info_text(const Census& census, const std::vector<FileResult>& files
            time_text(census, loss.first_ns) + " over " +
            human_duration(loss.last_ns - std::min(loss.first_ns, loss.last_ns)) + "\n";
   }
+  out += off_text(census);
   out += cost_text(census, at_least);
   if (census.inversions() != 0) {
     out += "disorder  " + counted(census.inversions(), "record") + " went back in time\n";

@@ -45,6 +45,9 @@ TEST_F(Outside, DoctorRecordsForRealAndLeavesNothing) {
   EXPECT_EQ(check_named(report, "lock")["verdict"], "ok") << ran.out;
   EXPECT_EQ(check_named(report, "directory")["verdict"], "ok") << ran.out;
   EXPECT_EQ(check_named(report, "environment")["verdict"], "ok") << ran.out;
+  EXPECT_NE(check_named(report, "source: resources")["seen"], "0 events") << ran.out;
+  EXPECT_EQ(check_named(report, "source: accept_queues")["seen"],
+            "off (DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED)");
   EXPECT_EQ(ran.exit_code, report["wrong"] == 0 ? kOk : kFindings);
   EXPECT_FALSE(std::filesystem::exists(path("new")));
 }
@@ -71,10 +74,12 @@ TEST_F(Outside, DoctorExitsWithOneAndTheCureWhereTheDirectoryCannotBeUsed) {
   EXPECT_NE(ran.out.find("--dir or DIAL9_TRACE_DIR"), std::string::npos);
 }
 
-TEST_F(Outside, DoctorSeesALimitThatWouldEndTheProcess) {
+TEST_F(Outside, DoctorSeesALimitThatASegmentDoesNotFitInto) {
   const Ran ran =
       dial9("doctor --json --for 10ms --dir " + path("t"), "ulimit -f 1000; DIAL9_ENABLED=1");
-  EXPECT_EQ(check_named(json::parse(ran.out), "limit: file size")["verdict"], "wrong") << ran.out;
+  const json check = check_named(json::parse(ran.out), "limit: file size");
+  EXPECT_EQ(check["verdict"], "wrong") << ran.out;
+  EXPECT_NE(check["cure"].get<std::string>().find("dropped and counted"), std::string::npos);
   EXPECT_EQ(ran.exit_code, kFindings);
 }
 
@@ -95,7 +100,8 @@ TEST_F(Outside, SnapshotOfAStoppedProcessIsAPageAndAnOrdinaryTrace) {
   EXPECT_NE(ran.out.find("IN A POLL for "), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("hang.cc:7"), std::string::npos);
   EXPECT_NE(ran.out.find("starved.cc:3"), std::string::npos);
-  EXPECT_NE(ran.out.find("stopped"), std::string::npos);
+  EXPECT_NE(ran.out.find("note      it is stopped (SIGSTOP, Ctrl-Z)"), std::string::npos);
+  EXPECT_NE(ran.out.find("`kill -CONT " + std::to_string(child.pid()) + "`"), std::string::npos);
   const json info = json::parse(dial9("info --json " + path("s.bin")).out);
   EXPECT_EQ(info["truncated"], false);
   EXPECT_EQ(info["events"]["by_type"]["PollStartEvent"], 12);
@@ -118,6 +124,24 @@ TEST_F(Outside, SnapshotOfADeadlockInMemoryOnlyModeNamesBothPolls) {
   EXPECT_EQ(page["workers"][1]["doing"], "polling");
   EXPECT_EQ(page["ready"][0]["place"], "starved.cc:3");
   EXPECT_EQ(page["trace"], "");
+}
+
+TEST_F(Outside, SnapshotOfAProcessThatRecordsNoMoreSaysSoAndClaimsNothing) {
+  HangOptions options;
+  options.directory = path("traces");
+  options.turns_off = true;
+  const HungChild child(options);
+  ASSERT_TRUE(child.is_ready());
+  const std::string pid = std::to_string(child.pid());
+  const Ran ran = dial9("snapshot -o " + path("s.bin") + " " + pid);
+  EXPECT_EQ(ran.exit_code, kOk) << ran.err;
+  EXPECT_NE(ran.out.find("note      recording is off, for "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("(unless what isn't recorded since then"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("ready, but not run, the longest first: 0 tasks"), std::string::npos);
+  EXPECT_NE(ran.out.find("lost      0 events\n"), std::string::npos) << "it is no loss";
+  EXPECT_NE(dial9("top --once " + pid).out.find("in poll?"), std::string::npos);
+  EXPECT_NE(dial9("info " + path("s.bin")).out.find("off       recording was turned off"),
+            std::string::npos);
 }
 
 TEST_F(Outside, SnapshotNeverWritesOverAFile) {

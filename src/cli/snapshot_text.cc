@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "analysis/counts.h"
 #include "analysis/human.h"
 #include "analysis/json_text.h"
 #include "analysis/report.h"
+#include "analysis/segment_gaps.h"
 #include "base/stable_sort.h"
 
 namespace dial9::cli {
@@ -59,7 +61,26 @@ std::string doing_text(const ProcessView& view, const WorkerNow& worker) {
     out = (worker.doing == WorkerDoing::kParked ? "parked for " : "between polls for ") +
           human_duration(age(view, worker.since_ns));
   }
-  return out + (worker.is_uncertain ? " (unless what was lost since then says otherwise)" : "");
+  return out +
+         (worker.is_uncertain ? " (unless what isn't recorded since then says otherwise)" : "");
+}
+
+// " (arena_full 12, damaged unknown)".
+std::string causes_text(const ProcessView& view) {
+  std::map<std::string, std::pair<std::uint64_t, bool>> causes;  // counted; more than that
+  for (const analysis::LossRecord& loss : view.trace.loss) {
+    const std::string name = printable(view.trace.names.text(loss.cause));
+    if (name == analysis::kRecordingOff) continue;
+    auto& [count, is_unknown] = causes[name];
+    count = analysis::sum_of(count, loss.count);
+    is_unknown |= loss.count == 0;
+  }
+  std::string out;
+  for (const auto& [name, cause] : causes) {
+    out += (out.empty() ? " (" : ", ") + name + " " +
+           (cause.second ? "unknown" : human_count(cause.first));
+  }
+  return out.empty() ? out : out + ")";
 }
 
 std::string head_text(const ProcessView& view, const std::string& trace_path) {
@@ -83,7 +104,8 @@ std::string head_text(const ProcessView& view, const std::string& trace_path) {
     out += "whole for the last " + human_duration(age(view, view.complete_since_ns)) + "\n";
   }
   out += "lost      " +
-         analysis::lost_text(view.trace.lost_events(), view.trace.has_unknown_loss()) + "\n";
+         analysis::lost_text(view.trace.lost_events(), view.trace.has_unknown_loss()) +
+         causes_text(view) + "\n";
   for (const std::string& note : look.notes) out += "note      " + printable(note) + "\n";
   if (!trace_path.empty()) out += "trace     " + trace_path + "\n";
   return out;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/human.h"
 #include "analysis/json_text.h"
 #include "analysis/loader.h"
 #include "format/encoder.h"
@@ -107,6 +108,54 @@ bool is_governed(const ProcessView& view) {
   return view.trace.metadata_value("dial9.governed") == "true";
 }
 
+bool all_threads(const internal::KernelProcess& process, bool (*is_so)(const KernelThread&)) {
+  bool has_any = false;
+  for (const KernelThread& thread : process.threads) {
+    if (thread.state == 'Z' || thread.state == 'X') continue;
+    if (!is_so(thread)) return false;
+    has_any = true;
+  }
+  return has_any;
+}
+
+// Why no thread of it runs, where that is somebody's doing. Empty: it isn't.
+std::string halt_text(const internal::KernelProcess& process) {
+  const std::string pid = std::to_string(process.pid);
+  if (all_threads(process, [](const KernelThread& thread) {
+        return thread.wchan == "do_freezer_trap" || thread.wchan == "__refrigerator";
+      })) {
+    return "it is frozen by its cgroup (a paused container), and times go on meanwhile; whoever "
+           "paused it can thaw it";
+  }
+  if (all_threads(process, [](const KernelThread& thread) { return thread.state == 'T'; })) {
+    return "it is stopped (SIGSTOP, Ctrl-Z), and times go on meanwhile; `kill -CONT " + pid +
+           "` lets it go on";
+  }
+  if (all_threads(process, [](const KernelThread& thread) {
+        return thread.state == 't' || thread.state == 'T';
+      })) {
+    return "it is stopped by a debugger or tracer, and times go on meanwhile; TracerPid in /proc/" +
+           pid + "/status says whose";
+  }
+  return {};
+}
+
+// Words of what nobody can know, and of why nothing moves.
+void add_notes(ProcessView& view) {
+  std::vector<std::string>& notes = view.look.notes;
+  if (std::string halt = halt_text(view.look.kernel); !halt.empty()) {
+    notes.insert(notes.begin(), std::move(halt));
+  }
+  if (view.look.off_since_ns != 0) {
+    notes.insert(notes.begin(),
+                 "recording is off, for " +
+                     analysis::human_duration(view.look.now_ns -
+                                              std::min(view.look.off_since_ns, view.look.now_ns)) +
+                     ": what happened since isn't known; enable() turns it on");
+  }
+  if (is_governed(view)) notes.push_back("its recorder keeps a budget and may have left out polls");
+}
+
 // From when on no record of any thread is missing.
 std::uint64_t complete_since(const ProcessView& view) {
   const TargetLook& look = view.look;
@@ -150,12 +199,14 @@ ProcessView make_view(TargetLook look, std::size_t max_rows) {
   for (const analysis::InputFile& input : view.trace.inputs) {
     if (input.error) view.look.notes.push_back(input.name + ": " + input.error->message);
   }
-  if (is_governed(view)) {
-    view.look.notes.push_back("its recorder keeps a budget and may have left out polls");
-  }
+  add_notes(view);
   view.complete_since_ns = complete_since(view);
   view.now =
       analysis::look_at_now(view.trace, {view.look.now_ns, view.complete_since_ns, max_rows});
+  // A poll or park that is kept has its end, too; but one that is left out may be under way.
+  for (analysis::WorkerNow& worker : view.now.workers) {
+    worker.is_uncertain |= is_governed(view) && worker.doing == analysis::WorkerDoing::kBetween;
+  }
   return view;
 }
 

@@ -142,6 +142,46 @@ TEST(SnapshotView, ARecorderThatMayLeaveOutPollsLetsNoWaitBeClaimed) {
   EXPECT_EQ(view.look.notes.size(), 1U);
 }
 
+std::string note_of(char state, const char* wchan = nullptr) {
+  TargetLook look = hung_look();
+  for (KernelThread& thread : look.kernel.threads) {
+    thread.state = state;
+    if (wchan != nullptr) thread.wchan = wchan;
+  }
+  const ProcessView view = make_view(std::move(look), 10);
+  return view.look.notes.empty() ? "" : view.look.notes.front();
+}
+
+TEST(SnapshotView, AProcessThatSomebodyHaltedIsCalledThatWithTheCure) {
+  EXPECT_NE(note_of('T').find("`kill -CONT 70`"), std::string::npos);
+  EXPECT_NE(note_of('t').find("/proc/70/status"), std::string::npos);
+  EXPECT_NE(note_of('S', "do_freezer_trap").find("frozen by its cgroup"), std::string::npos);
+  EXPECT_EQ(note_of('S'), "");
+}
+
+TEST(SnapshotView, AWorkerBetweenPollsIsUncertainWhereABudgetMayLeaveOutPolls) {
+  TraceBuilder builder;
+  builder.poll(1 * kSecond, 2 * kSecond, 0, 5);
+  builder.poll_start(3 * kSecond, 1, 6);
+  TargetLook look = hung_look();
+  look.parts = {{"chunk", builder.take()}};
+  EXPECT_FALSE(make_view(look, 10).now.workers[0].is_uncertain);
+  builder.metadata(1 * kSecond, "dial9.governed", "true");
+  look.parts.push_back({"metadata", builder.take()});
+  const ProcessView view = make_view(look, 10);
+  EXPECT_TRUE(view.now.workers[0].is_uncertain);
+  EXPECT_FALSE(view.now.workers[1].is_uncertain) << "a poll that is kept has its end, too";
+}
+
+TEST(SnapshotText, NamesTheCausesOfLosses) {
+  TargetLook look = hung_look();
+  look.losses.push_back({"arena_full", 3, 5 * kSecond, 6 * kSecond});
+  look.losses.push_back({"nested", 1'200, 5 * kSecond, 6 * kSecond});
+  const std::string text = snapshot_text(make_view(std::move(look), 10), "");
+  EXPECT_NE(text.find("lost      1,203 events (arena_full 3, nested 1,200)\n"), std::string::npos)
+      << text;
+}
+
 TEST(SnapshotView, AWaitIsClaimedOnlySinceTheChunksAreWhole) {
   TargetLook look = hung_look();
   look.chunks_complete_since_ns = 1'501 * kMs;

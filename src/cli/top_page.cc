@@ -101,7 +101,8 @@ std::string worker_line(const ProcessView& view, const WorkerNow& worker, std::s
   const std::string id = lane.worker == analysis::kUnknownWorker    ? "?"
                          : lane.worker == analysis::kBlockingWorker ? "pool"
                                                                     : std::to_string(lane.worker);
-  std::string line = right(id, 4) + left(doing, 8) + right(age_text(view, worker.since_ns), 8);
+  const std::string state = std::string(doing) + (worker.is_uncertain ? "?" : "");
+  std::string line = right(id, 4) + left(state, 8) + right(age_text(view, worker.since_ns), 8);
   if (width >= 60) {
     line += right(rate_text(worker.polls, worker.window_ns), 9) +
             right(share_text(worker.busy_ns, worker.window_ns), 6);

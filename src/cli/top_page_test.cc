@@ -59,6 +59,15 @@ TEST(TopPage, NoLineIsWiderAndNoPageHigherThanTheTerminal) {
   }
 }
 
+TEST(TopPage, AStateThatALossMayHaveEndedHasAQuestionMark) {
+  TraceBuilder builder;
+  builder.poll_start(10 * kMs, 0, 1);
+  builder.loss(60 * kMs, "arena_full", 4, 20 * kMs, 50 * kMs);
+  EXPECT_TRUE(has_line(top_page(view_of(builder, 110 * kMs), 80, 40), "in poll?"));
+  builder.poll_start(10 * kMs, 0, 1);
+  EXPECT_FALSE(has_line(top_page(view_of(builder, 110 * kMs), 80, 40), "in poll?"));
+}
+
 TEST(TopPage, WorkersThatDoNotFitAreCounted) {
   EXPECT_TRUE(has_line(top_page(busy_view(40), 100, 24), "more"));
   EXPECT_FALSE(has_line(top_page(busy_view(40), 100, kNoHeight), "more"));

@@ -69,6 +69,10 @@ struct ArenaHeader {
   alignas(64) std::uint64_t free_head;
   std::uint32_t free_count;       // a hint: may lag the list by the takes in flight
   alignas(64) ShedRaises raises;  // that are in no segment yet
+  // When recording was turned off, and on again, if no segment tells of it (recording_pause.h). 0:
+  // it wasn't; it still is off.
+  std::uint64_t off_since_ns;
+  std::uint64_t off_until_ns;
 };
 static_assert(sizeof(ArenaHeader) <= 4096);
 

@@ -283,6 +283,17 @@ std::vector<ArenaLoss> ArenaReader::losses() const {
   return out;
 }
 
+ArenaReader::Off ArenaReader::off_stretch() const {
+  Off off;
+  if (!load(offsetof(ArenaHeader, off_since_ns), &off.since_ns) ||
+      !load(offsetof(ArenaHeader, off_until_ns), &off.until_ns)) {
+    return {};
+  }
+  // Turned off again while it was read.
+  if (off.until_ns < off.since_ns) off.until_ns = 0;
+  return off;
+}
+
 std::optional<ArenaSegment> ArenaReader::segment(std::uint64_t index) const {
   JournalPage journal{};
   if (!load_journal(&journal)) return std::nullopt;

@@ -114,6 +114,12 @@ class ArenaReader {
   std::vector<ArenaLoss> losses() const;
   // Those that make sense, up to the first that doesn't.
   ShedRaises raises() const;
+  // When recording was turned off and on again, if no segment tells of it. Each 0: not; not yet.
+  struct Off {
+    std::uint64_t since_ns = 0;
+    std::uint64_t until_ns = 0;
+  };
+  Off off_stretch() const;
   // The newest segment that the journal knows; none before the first.
   std::optional<ArenaSegment> active_segment() const;
   std::optional<ArenaSegment> segment(std::uint64_t index) const;

@@ -64,6 +64,7 @@ Collector::Collector(Arena& arena, SegmentStore& store, SegmentWriter& writer, C
       calibration_(calibration),
       drainer_(arena, writer),
       budget_(budget),
+      off_stretch_(arena.header()),
       calibration_gap_ns_(kFirstCalibrationNs) {
   const std::uint64_t now = clock_.now_ns();
   next_calibration_ns_ = now + calibration_gap_ns_;
@@ -104,11 +105,14 @@ DrainResult Collector::drain_and_report(std::uint64_t now_ns, bool takes_all) {
   waiting_bytes_ = drained.waiting_bytes;
   writer_.report_losses(now_ns);
   const std::uint64_t version = metadata_version_now_();
-  if (version != metadata_version_ || now_ns >= next_anchor_ns_) {
+  const bool has_news = version != metadata_version_ || now_ns >= next_anchor_ns_;
+  if (has_news) {
     metadata_version_ = version;
     next_anchor_ns_ = now_ns + kAnchorNs;
     writer_.write_metadata(now_ns);
   }
+  // The trace goes on to here, whatever is the last event in it.
+  tell_off(now_ns, has_news || takes_all);
   writer_.flush(now_ns);
   return drained;
 }
@@ -181,6 +185,12 @@ void Collector::decide_costs(std::uint64_t now_ns) {
 void Collector::tell_raises() {
   if (costs_ == nullptr || !costs_->take_raises()) return;
   writer_.append_own(costs_->take_report(), clock_.now_ns());
+}
+
+void Collector::tell_off(std::uint64_t now_ns, bool tells_what_goes_on) {
+  const auto stretch = off_stretch_.look(internal::now_ns());
+  if (!stretch || (stretch->goes_on && !tells_what_goes_on)) return;
+  if (writer_.tell_off(stretch->first_ns, stretch->last_ns, now_ns)) off_stretch_.told(*stretch);
 }
 
 void Collector::sample(std::uint64_t now_ns) {

@@ -15,6 +15,7 @@
 #include "recorder/clock_calibration.h"
 #include "recorder/cost_keeper.h"
 #include "recorder/drainer.h"
+#include "recorder/recording_pause.h"
 #include "recorder/segment_writer.h"
 
 namespace dial9::internal {
@@ -63,6 +64,7 @@ class Collector {
 
   // Any thread.
   CollectorCounts counts() const;
+  RecordingPause& off_stretch() { return off_stretch_; }
 
  private:
   void sample(std::uint64_t now_ns);
@@ -77,6 +79,7 @@ class Collector {
   void thin_sources();
   void adopt_thinning();
   void tell_raises();
+  void tell_off(std::uint64_t now_ns, bool tells_what_goes_on);
   void update_counts(std::uint64_t now_ns, const DrainResult& drained);
   std::uint64_t sleep_after(std::uint64_t now_ns, const DrainResult& drained);
 
@@ -88,6 +91,7 @@ class Collector {
   ClockCalibration* const calibration_;
   Drainer drainer_;
   const GovernorBudget budget_;
+  RecordingPause off_stretch_;
   std::unique_ptr<CostKeeper> costs_;  // from the first pass on, on its thread
   std::uint32_t own_tid_ = 0;
   std::uint64_t next_calibration_ns_ = 0;

@@ -341,6 +341,7 @@ Status RecorderCore::prepare() {
   collector_ = std::make_unique<Collector>(
       *arena_, *store_, *writer_, std::move(clock), [this] { return metadata_version(); },
       calibration_ ? &*calibration_ : nullptr, budget_of(options_));
+  if (options_.starts_disabled) collector_->off_stretch().begin(now_ns());
   take_late_losses();  // of calls that outlasted the recorder before
   span_recording_begins();
   reset_source_counts();
@@ -488,6 +489,7 @@ void RecorderCore::enable() {
   const std::lock_guard lock(mutex_);
   if (is_stopping_ || is_enabled_ || !ended_.empty()) return;
   is_enabled_ = true;
+  collector_->off_stretch().end(now_ns());
   open_epoch();
 }
 
@@ -496,6 +498,7 @@ void RecorderCore::disable() {
   const std::lock_guard lock(mutex_);
   if (is_stopping_ || !is_enabled_) return;
   is_enabled_ = false;
+  collector_->off_stretch().begin(now_ns());
   close_epoch();
 }
 

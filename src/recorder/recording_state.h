@@ -74,5 +74,8 @@ bool install_process_hooks() noexcept;
 std::uint64_t take_late_losses() noexcept;
 
 const char* loss_cause_name(LossCause cause) noexcept;
+// The cause of a RecorderLossEvent that is no loss: nothing was recorded, since it wasn't asked
+// for.
+inline constexpr char kRecordingOff[] = "recording_off";
 
 }  // namespace dial9::internal

@@ -40,7 +40,7 @@ void put_losses(format::Encoder& out, const std::vector<ArenaLoss>& lost,
   }
   for (const UnknownLoss& loss : unknown) {
     const std::uint64_t first = loss.first_ns != 0 ? loss.first_ns : pair_ns;
-    put("damaged", kUnknownCount, first, std::max(first, loss.last_ns));
+    put(loss.cause, kUnknownCount, first, std::max(first, loss.last_ns));
   }
 }
 

@@ -25,6 +25,7 @@ struct RunFacts {
 struct UnknownLoss {
   std::uint64_t first_ns = 0;
   std::uint64_t last_ns = 0;
+  const char* cause = "damaged";
 };
 
 struct RecoveredHead {

@@ -19,6 +19,7 @@
 #include "format/wire.h"
 #include "recorder/directory_names.h"
 #include "recorder/guarded_fd.h"
+#include "recorder/recording_state.h"
 #include "recorder/recovered_stream.h"
 #include "recorder/recovery_files.h"
 #include "recorder/run_directory.h"
@@ -450,6 +451,8 @@ RunRecovery::Impl::Phase RunRecovery::Impl::plan() {
     head_.prologue = arena_->prologue();
     head_.lost = arena_->losses();
     head_.raises = arena_->raises();
+    const ArenaReader::Off off = arena_->off_stretch();
+    if (off.since_ns != 0) head_.unknown.push_back({off.since_ns, off.until_ns, kRecordingOff});
   }
   return begin_segment();
 }
@@ -490,8 +493,11 @@ RunRecovery::Impl::Phase RunRecovery::Impl::publish() {
   if (!needs_segment()) return finish();
   // What is missing was recorded before the end, and that was not before this.
   const std::uint64_t end_ns = std::max(last_ns_, visitor_.facts.last_ns);
-  for (UnknownLoss& loss : head_.unknown) loss.last_ns = std::max(loss.last_ns, end_ns);
-  if (head_.damaged_events != 0 || report_.has_unknown_loss) {
+  for (UnknownLoss& loss : head_.unknown) {
+    const bool is_known = loss.cause == kRecordingOff && loss.last_ns != 0;
+    if (!is_known) loss.last_ns = std::max(loss.last_ns, end_ns);
+  }
+  if (head_.damaged_events != 0 || !head_.unknown.empty()) {
     if (auto written = output_.write(damage_report(head_)); !written) return fail(written.error());
   }
   if (auto synced = output_.close(options_.syncs); !synced) return fail(synced.error());

@@ -282,6 +282,16 @@ void SegmentWriter::lose_buffers(std::uint64_t first_ns, std::uint64_t now_ns) {
   append({}, out.data(), {}, now_ns);
 }
 
+bool SegmentWriter::tell_off(std::uint64_t first_ns, std::uint64_t last_ns, std::uint64_t now_ns) {
+  if (!is_open_) return false;
+  format::Encoder out;
+  add_loss_schema(out);
+  put_loss(out, kRecordingOff, 0, first_ns, last_ns);
+  append({}, out.data(), {}, now_ns);
+  flush(now_ns);
+  return is_open_;
+}
+
 void SegmentWriter::append_own(std::span<const std::uint8_t> stream, std::uint64_t now_ns) {
   if (is_open_ && !stream.empty()) append({}, stream, {}, now_ns);
 }

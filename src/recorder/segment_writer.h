@@ -71,6 +71,9 @@ class SegmentWriter {
   // The arena has left its file: what was told of losses is put into its counters again, and that
   // all of it is lost which was in no segment, recorded from `first_ns` on.
   void lose_buffers(std::uint64_t first_ns, std::uint64_t now_ns);
+  // That recording was off: what happened meanwhile is in no segment, and is no loss. False: there
+  // is no segment that could tell of it.
+  bool tell_off(std::uint64_t first_ns, std::uint64_t last_ns, std::uint64_t now_ns);
   // Hands staged bytes to the store; counts them as lost where it can't take them.
   void flush(std::uint64_t now_ns);
   // Metadata changed: into the current segment too.

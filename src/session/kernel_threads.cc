@@ -153,62 +153,83 @@ Result<KernelProcess> read_kernel_process(const std::string& proc, std::uint32_t
   return process;
 }
 
-std::string syscall_name(std::int64_t number) {
-  struct Name {
-    std::int64_t number;
-    const char* name;
-  };
-  static constexpr Name kNames[] = {
-      {SYS_futex, "futex"},
-      {SYS_epoll_pwait, "epoll_pwait"},
-      {SYS_ppoll, "ppoll"},
-      {SYS_pselect6, "pselect6"},
-      {SYS_read, "read"},
-      {SYS_write, "write"},
-      {SYS_readv, "readv"},
-      {SYS_writev, "writev"},
-      {SYS_pread64, "pread64"},
-      {SYS_pwrite64, "pwrite64"},
-      {SYS_openat, "openat"},
-      {SYS_fsync, "fsync"},
-      {SYS_fdatasync, "fdatasync"},
-      {SYS_connect, "connect"},
-      {SYS_accept, "accept"},
-      {SYS_accept4, "accept4"},
-      {SYS_sendto, "sendto"},
-      {SYS_recvfrom, "recvfrom"},
-      {SYS_sendmsg, "sendmsg"},
-      {SYS_recvmsg, "recvmsg"},
-      {SYS_nanosleep, "nanosleep"},
-      {SYS_clock_nanosleep, "clock_nanosleep"},
-      {SYS_restart_syscall, "restart_syscall"},
-      {SYS_wait4, "wait4"},
-      {SYS_waitid, "waitid"},
-      {SYS_flock, "flock"},
-      {SYS_fcntl, "fcntl"},
-      {SYS_io_getevents, "io_getevents"},
-      {SYS_io_uring_enter, "io_uring_enter"},
-      {SYS_rt_sigtimedwait, "rt_sigtimedwait"},
-      {SYS_rt_sigsuspend, "rt_sigsuspend"},
-      {SYS_mmap, "mmap"},
-      {SYS_munmap, "munmap"},
-      {SYS_madvise, "madvise"},
+namespace {
+
+struct Name {
+  std::int64_t number;
+  const char* name;
+};
+constexpr Name kNames[] = {
+    {SYS_futex, "futex"},
+    {SYS_epoll_pwait, "epoll_pwait"},
+    {SYS_ppoll, "ppoll"},
+    {SYS_pselect6, "pselect6"},
+    {SYS_read, "read"},
+    {SYS_write, "write"},
+    {SYS_readv, "readv"},
+    {SYS_writev, "writev"},
+    {SYS_pread64, "pread64"},
+    {SYS_pwrite64, "pwrite64"},
+    {SYS_openat, "openat"},
+    {SYS_fsync, "fsync"},
+    {SYS_fdatasync, "fdatasync"},
+    {SYS_connect, "connect"},
+    {SYS_accept, "accept"},
+    {SYS_accept4, "accept4"},
+    {SYS_sendto, "sendto"},
+    {SYS_recvfrom, "recvfrom"},
+    {SYS_sendmsg, "sendmsg"},
+    {SYS_recvmsg, "recvmsg"},
+    {SYS_nanosleep, "nanosleep"},
+    {SYS_clock_nanosleep, "clock_nanosleep"},
+    {SYS_restart_syscall, "restart_syscall"},
+    {SYS_wait4, "wait4"},
+    {SYS_waitid, "waitid"},
+    {SYS_flock, "flock"},
+    {SYS_fcntl, "fcntl"},
+    {SYS_io_getevents, "io_getevents"},
+    {SYS_io_uring_enter, "io_uring_enter"},
+    {SYS_rt_sigtimedwait, "rt_sigtimedwait"},
+    {SYS_rt_sigsuspend, "rt_sigsuspend"},
+    {SYS_mmap, "mmap"},
+    {SYS_munmap, "munmap"},
+    {SYS_madvise, "madvise"},
+    {SYS_mprotect, "mprotect"},
+    {SYS_clock_gettime, "clock_gettime"},
+    {SYS_sched_yield, "sched_yield"},
+    {SYS_ioctl, "ioctl"},
+    {SYS_lseek, "lseek"},
+    {SYS_close, "close"},
+    {SYS_ftruncate, "ftruncate"},
+    {SYS_fallocate, "fallocate"},
+    {SYS_getdents64, "getdents64"},
+    {SYS_newfstatat, "newfstatat"},
+    {SYS_unlinkat, "unlinkat"},
+    {SYS_sendmmsg, "sendmmsg"},
+    {SYS_recvmmsg, "recvmmsg"},
+    {SYS_sendfile, "sendfile"},
+    {SYS_splice, "splice"},
+    {SYS_shutdown, "shutdown"},
 #ifdef SYS_epoll_wait
-      {SYS_epoll_wait, "epoll_wait"},
+    {SYS_epoll_wait, "epoll_wait"},
 #endif
 #ifdef SYS_poll
-      {SYS_poll, "poll"},
+    {SYS_poll, "poll"},
 #endif
 #ifdef SYS_select
-      {SYS_select, "select"},
+    {SYS_select, "select"},
 #endif
 #ifdef SYS_pause
-      {SYS_pause, "pause"},
+    {SYS_pause, "pause"},
 #endif
 #ifdef SYS_open
-      {SYS_open, "open"},
+    {SYS_open, "open"},
 #endif
-  };
+};
+
+}  // namespace
+
+std::string syscall_name(std::int64_t number) {
   for (const Name& known : kNames) {
     if (known.number == number) return known.name;
   }

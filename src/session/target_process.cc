@@ -13,6 +13,7 @@
 
 #include "base/whole_file.h"
 #include "recorder/arena_reader.h"
+#include "recorder/recording_state.h"
 #include "recorder/run_directory.h"
 #include "recorder/shed_rate.h"
 #include "storage/trace_files.h"
@@ -195,6 +196,11 @@ void TargetProcess::State::add_losses(TargetLook& look) const {
     look.losses.push_back(
         {loss.cause, loss.count - told, is_timed ? loss.first_ns : 0, is_timed ? loss.last_ns : 0});
   }
+  const ArenaReader::Off off = reader.off_stretch();
+  if (off.since_ns == 0) return;
+  look.losses.push_back(
+      {kRecordingOff, 0, off.since_ns, off.until_ns != 0 ? off.until_ns : look.now_ns});
+  if (off.until_ns == 0) look.off_since_ns = off.since_ns;
 }
 
 // A thread's records are whole from the opening of its oldest chunk that is still there without a

@@ -44,6 +44,7 @@ struct TargetLook {
   std::uint64_t chunks_complete_since_ns = 0;
   std::vector<TargetLoss> losses;  // that no part tells of
   std::uint64_t events_unreadable = 0;
+  std::uint64_t off_since_ns = 0;  // recording is off since then; 0: it is on
   std::uint64_t chunks_in_use = 0;
   std::uint64_t chunks_total = 0;
   std::vector<std::string> notes;  // what a reader should know, one line each

@@ -243,6 +243,12 @@ void OffCpuSampler::set_budget(const GovernorBudget& budget) {
   if (state.sampler != nullptr) state.sampler->set_budget(budget.max_cpu_ns);
 }
 
+std::string OffCpuSampler::shortfall() const {
+  const Guard guard(*this);
+  const State& state = guard.state();
+  return state.start_error.empty() ? state.message : state.start_error;
+}
+
 std::uint64_t OffCpuSampler::metadata_version() const {
   const Guard guard(*this);
   return guard.state().version;

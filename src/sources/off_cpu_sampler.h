@@ -31,6 +31,8 @@ class OffCpuSampler final : public StreamSource {
   void rest() override;
   std::vector<SourceStream> take() override;
   void set_budget(const GovernorBudget& budget) override;
+  std::string_view name() const override { return "off_cpu_samples"; }
+  std::string shortfall() const override;
   std::uint64_t metadata_version() const override;
   Metadata metadata() const override;
 

@@ -436,8 +436,13 @@ TEST(OffCpuSource, RecordsWhileARecorderRunsAndSaysSoInTheMetadata) {
   EXPECT_GT(trace.count("ThreadTimesEvent"), 0U);
   EXPECT_EQ(trace.metadata("off_cpu.frequency_hz"), "100");
   EXPECT_GT(trace.count("ModuleEvent"), 0U) << "no reader could name the stacks";
-  recorder.stop(std::chrono::seconds(30));
+  const StopResult result = recorder.stop(std::chrono::seconds(30));
   EXPECT_EQ(kept_files(), 0U);
+  const auto own =
+      std::find_if(result.sources.begin(), result.sources.end(),
+                   [](const SourceStatus& source) { return source.name == "off_cpu_samples"; });
+  ASSERT_NE(own, result.sources.end()) << "the exit report names it";
+  EXPECT_GE(own->events, trace.count("ThreadTimesEvent"));
 }
 
 }  // namespace

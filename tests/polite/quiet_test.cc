@@ -17,8 +17,10 @@
 #include <set>
 #include <thread>
 
+#include "dial9/cpu_samples.h"
 #include "dial9/crash.h"
 #include "dial9/event.h"
+#include "dial9/off_cpu.h"
 #include "dial9/recorder.h"
 #include "dial9/source.h"
 #include "recorder/test_support.h"
@@ -216,6 +218,34 @@ TEST(Quiet, WakesAFewTimesASecondWhenNothingHappens) {
   // One every 250 ms. More only if the kernel interrupts its sleep, so the bound holds under load.
   EXPECT_LE(wake_ups(path) - before, 3 * 5);
   EXPECT_TRUE(remove_source("process_usage"));
+}
+
+TEST(Quiet, WakesAFewTimesASecondWithTheSourcesOfTheEnvironmentToo) {
+#if defined(DIAL9_SANITIZED)
+  GTEST_SKIP() << "sanitizers' run-time libraries wake threads, too";
+#endif
+  const TempDir dir;
+  auto [recorder, status] = Recorder::start(RecorderOptions::disk(dir.path()));
+  ASSERT_TRUE(status.ok()) << status.message();
+  // Some are refused here and there: what is left must be quiet.
+  (void)add_process_usage();
+  (void)add_platform_stalls();
+  (void)add_resources();
+  (void)add_cpu_samples();
+  (void)add_off_cpu_samples();
+  record(Busy{1, "one"});
+  ASSERT_TRUE(recorder.rotate(kLong));
+  std::string path;
+  while (path.empty()) path = collector_status_path();
+  wait_ms(2'500);  // until all have calmed down
+  const long before = wake_ups(path);
+  ASSERT_GE(before, 0);
+  wait_ms(3'000);
+  // One every 250 ms, and one a second for the resources.
+  EXPECT_LE(wake_ups(path) - before, 3 * 8);
+  remove_cpu_samples();
+  remove_off_cpu_samples();
+  for (const char* name : {"process_usage", "platform_stalls", "resources"}) remove_source(name);
 }
 
 // What the process has in memory for itself: without files that the kernel can drop.

@@ -87,6 +87,7 @@ void hang(Hang& hang, bool is_first, const HangOptions& options, runtime::TaskRe
   if (!hear(told[0], 1)) ::_exit(5);
   tell(held[1]);
   tell(held[1]);
+  if (options.turns_off) recorder.disable();
   tell(ready);
   one.join();  // for ever
   ::_exit(6);

@@ -18,6 +18,7 @@ struct HangOptions {
   std::uint32_t early_polls = 10;
   bool stops = true;  // SIGSTOP at the end
   bool has_recorder = true;
+  bool turns_off = false;     // recording, when all of that has happened
   bool has_own_pids = false;  // in a pid namespace of its own; needs root
 };
 
