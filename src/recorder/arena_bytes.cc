@@ -114,7 +114,7 @@ std::unique_ptr<ArenaBytes> bytes_of_mapping(pid_t pid, const Mapping& mapping) 
   for (const std::string& path :
        {proc + "/map_files/" + hex(mapping.begin) + "-" + hex(mapping.end),
         proc + "/root" + mapping.name}) {
-    GuardedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    GuardedFd fd = GuardedFd::open(path, O_RDONLY | O_NONBLOCK);
     struct stat st{};
     if (fd && ::fstat(fd.get(), &st) == 0 && S_ISREG(st.st_mode) &&
         static_cast<std::uint64_t>(st.st_ino) == mapping.inode) {
@@ -137,14 +137,14 @@ Result<ArenaReader> ArenaReader::open_fd(GuardedFd fd, const std::string& name) 
 }
 
 Result<ArenaReader> ArenaReader::open(const std::string& path) {
-  GuardedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  GuardedFd fd = GuardedFd::open(path, O_RDONLY | O_NONBLOCK);
   if (!fd) return os_error(errno, "open the thread buffers", path);
   return open_fd(std::move(fd), path);
 }
 
 Result<void> ArenaReader::mark_recovered(const std::string& path,
                                          const JournalRecovery& mark) const {
-  const GuardedFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const GuardedFd fd = GuardedFd::open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) return os_error(errno, "mark as recovered", path);
   // The index first: the state makes it count.
   const std::uint64_t at = journal_offset_ + offsetof(JournalPage, recovery);

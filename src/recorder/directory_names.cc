@@ -16,7 +16,7 @@ namespace dial9::internal {
 
 Result<std::vector<std::string>> names_in(const std::string& directory, std::size_t most) {
   // Not by opendir: its descriptor would be the C library's to close.
-  const GuardedFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
+  const GuardedFd fd = GuardedFd::open(directory, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
   if (!fd) return os_error(errno, "look into", directory);
   std::vector<std::string> names;
   alignas(dirent64) char entries[8192];

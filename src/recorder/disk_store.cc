@@ -117,7 +117,7 @@ Result<void> DiskStore::open(std::uint64_t index, std::uint64_t reserve_bytes) {
   if (!dead_ || dead_->is_known()) keep_within_budget();
   has_opened_ = true;
   const std::string path = active_path();
-  active_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+  active_ = GuardedFd::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
   if (!active_) return os_error(errno, "create the segment", path);
   active_.move_up();
   return {};

@@ -4,7 +4,10 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "base/fork_lock.h"
 
@@ -21,6 +24,10 @@ constinit ForkLock g_lock;
 constinit bool g_is_watching = false;
 constinit bool g_is_wiped = false;
 constinit ChildHandler g_handlers[kMostChildHandlers] = {};
+// Descriptors that are being made, and forks under way. Each side counts itself before it looks for
+// the other one, sequentially consistent, so that of two at once one sees the other.
+constinit std::uint32_t g_pauses = 0;
+constinit std::uint32_t g_forks = 0;
 
 // The page lies in .bss, which is private and anonymous but for its first page. Where pages are
 // larger than ours, others' variables would be cleared as well.
@@ -41,11 +48,36 @@ void count_process() noexcept {
 }
 
 void become_child() noexcept {
+  // None of the threads that were counted is here.
+  __atomic_store_n(&g_pauses, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_forks, 0, __ATOMIC_RELAXED);
   for (const ChildHandler& place : g_handlers) {
     if (const ChildHandler handler = __atomic_load_n(&place, __ATOMIC_ACQUIRE)) handler();
   }
   count_process();
 }
+
+constexpr int kMostWaits = 100;
+constexpr long kWaitNs = 100'000;
+
+// False: it lasts too long.
+bool wait_for_none(const std::uint32_t& count) noexcept {
+  for (int i = 0; i < kMostWaits; ++i) {
+    if (__atomic_load_n(&count, __ATOMIC_SEQ_CST) == 0) return true;
+    const timespec some{0, kWaitNs};
+    ::nanosleep(&some, nullptr);
+  }
+  return false;
+}
+
+void before_fork() noexcept {
+  const int saved_errno = errno;
+  __atomic_fetch_add(&g_forks, 1, __ATOMIC_SEQ_CST);
+  wait_for_none(g_pauses);
+  errno = saved_errno;
+}
+
+void on_fork_in_parent() noexcept { __atomic_fetch_sub(&g_forks, 1, __ATOMIC_SEQ_CST); }
 
 // A handler of the host's that runs before it may have come into our cold paths already.
 void on_fork_in_child() noexcept {
@@ -61,7 +93,7 @@ void watch_forks() noexcept {
   if (!g_is_watching) {
     g_is_wiped = wipe_page();
     count_process();
-    ::pthread_atfork(nullptr, nullptr, on_fork_in_child);
+    ::pthread_atfork(before_fork, on_fork_in_parent, on_fork_in_child);
     __atomic_store_n(&g_is_watching, true, __ATOMIC_RELEASE);
   }
   g_lock.unlock();
@@ -86,6 +118,25 @@ bool add_child_handler(ChildHandler handler) noexcept {
   }
   return false;
 }
+
+ForkPause::ForkPause() noexcept {
+  watch_forks();
+  process_ = process_number();
+  for (int i = 0; i < 2; ++i) {
+    __atomic_fetch_add(&g_pauses, 1, __ATOMIC_SEQ_CST);
+    if (i != 0 || __atomic_load_n(&g_forks, __ATOMIC_SEQ_CST) == 0) return;
+    // Out of its way; the second time it isn't waited for, since it may be this thread's own.
+    __atomic_fetch_sub(&g_pauses, 1, __ATOMIC_SEQ_CST);
+    wait_for_none(g_forks);
+  }
+}
+
+// In a child that was made meanwhile all counts are gone already.
+ForkPause::~ForkPause() {
+  if (process_ == process_number()) __atomic_fetch_sub(&g_pauses, 1, __ATOMIC_SEQ_CST);
+}
+
+std::uint32_t fork_pauses() noexcept { return __atomic_load_n(&g_pauses, __ATOMIC_SEQ_CST); }
 
 bool is_fork_page_wiped() noexcept { return g_is_wiped; }
 

@@ -33,6 +33,24 @@ using ChildHandler = void (*)();
 inline constexpr int kMostChildHandlers = 8;
 bool add_child_handler(ChildHandler handler) noexcept;
 
+// While one lives no fork by way of atfork handlers falls between the making of a descriptor and
+// its note (fork_fds.h): a child would keep it, and with it the run's lock. Both sides wait for
+// each other for some milliseconds at most, then go on: a fork that is under way, or a disk that
+// doesn't answer, holds up neither. Any thread; not in a signal handler.
+class ForkPause {
+ public:
+  ForkPause() noexcept;
+  ~ForkPause();
+  ForkPause(const ForkPause&) = delete;
+  ForkPause& operator=(const ForkPause&) = delete;
+
+ private:
+  std::uint32_t process_ = 0;
+};
+
+// How many there are now.
+std::uint32_t fork_pauses() noexcept;
+
 // The kernel clears the page.
 bool is_fork_page_wiped() noexcept;
 

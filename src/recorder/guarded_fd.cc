@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/descriptor_numbers.h"
+#include "recorder/fork_child.h"
 
 namespace dial9::internal {
 
@@ -19,6 +20,11 @@ GuardedFd& GuardedFd::operator=(GuardedFd&& other) noexcept {
   file_ = std::exchange(other.file_, {});
   is_high_ = other.is_high_;
   return *this;
+}
+
+GuardedFd GuardedFd::open(const std::string& path, int flags, unsigned mode) noexcept {
+  const ForkPause pause;
+  return GuardedFd(::open(path.c_str(), flags | O_CLOEXEC, mode));
 }
 
 // The new one has the old one's number where the host closed that.
@@ -37,6 +43,7 @@ void GuardedFd::reset(int fd) noexcept {
 bool GuardedFd::regain(const std::string& path, int flags) noexcept {
   if (fd_ < 0) return false;
   if (leads_to(fd_, file_)) return true;
+  const ForkPause pause;
   const int fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
   if (!leads_to(fd, file_)) {
@@ -50,6 +57,7 @@ bool GuardedFd::regain(const std::string& path, int flags) noexcept {
 
 void GuardedFd::move_up() noexcept {
   is_high_ = true;
+  const ForkPause pause;
   const int high = duplicate_high(get());
   if (high >= 0) reset(high);
 }

@@ -19,6 +19,8 @@ class GuardedFd {
   GuardedFd() = default;
   explicit GuardedFd(int fd) noexcept { reset(fd); }  // takes ownership; negative: none
   ~GuardedFd() { reset(); }
+  // open(2), close-on-exec; no fork falls between that and the note. None: see errno.
+  static GuardedFd open(const std::string& path, int flags, unsigned mode = 0) noexcept;
   GuardedFd(GuardedFd&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
         slot_(std::exchange(other.slot_, -1)),

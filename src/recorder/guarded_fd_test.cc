@@ -17,6 +17,7 @@
 #include "dial9/event.h"
 #include "dial9/recorder.h"
 #include "recorder/disk_store.h"
+#include "recorder/fork_child.h"
 #include "recorder/sched_files.h"
 #include "recorder/test_support.h"
 
@@ -126,6 +127,22 @@ TEST(GuardedFd, IsClosedInAForksChildUntilItIsClosedHere) {
     close_fork_fds();
     return !is_open(newer.get()) && is_open(host.get());
   }));
+}
+
+// It waits for the note of a descriptor that another thread makes, but not for ever.
+TEST(GuardedFd, IsMadeInAPauseOfForksThatAForkItselfSurvives) {
+  const std::uint32_t before = fork_pauses();
+  {
+    const ForkPause pause;
+    EXPECT_EQ(fork_pauses(), before + 1);
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(fork_pauses() == 0 ? 0 : 1);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "none of its parent's threads is in the child";
+    EXPECT_EQ(fork_pauses(), before + 1);
+  }
+  EXPECT_EQ(fork_pauses(), before);
 }
 
 TEST(GuardedFd, LeavesTheHostsFileToAForksChild) {

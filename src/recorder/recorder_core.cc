@@ -704,7 +704,7 @@ Status RecorderCore::dump(const std::string& path) const {
   if (segments.empty()) return Status::failure("nothing is sealed yet; call rotate() first");
   const SignalShield shield;
   const std::string partial = path + ".partial";
-  const GuardedFd fd(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const GuardedFd fd = GuardedFd::open(partial, O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (!fd) return Status::failure(os_error(errno, "create", partial).error().message);
   for (const SegmentBytes& segment : segments) {
     std::size_t done = 0;

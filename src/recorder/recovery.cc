@@ -156,7 +156,7 @@ bool RunRecovery::Impl::step() {
 
 void RunRecovery::Impl::open_arena() {
   const std::string path = in_run(kArenaName);
-  GuardedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  GuardedFd fd = GuardedFd::open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!fd && errno == ENOENT) return;
   auto opened = fd ? ArenaReader::open_fd(std::move(fd), path)
                    : Result<ArenaReader>(os_error(errno, "open the thread buffers", path));
@@ -294,7 +294,7 @@ bool RunRecovery::Impl::begins_like_a_trace(const std::string& path) {
 
 bool RunRecovery::Impl::open_leftover(std::uint64_t index) {
   const std::string path = in_run(segment_name(index) + ".active");
-  leftover_.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  leftover_ = GuardedFd::open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
   struct stat st{};
   if (!leftover_ || ::fstat(leftover_.get(), &st) != 0) {
     note(os_error(errno, "open the segment", path).error());

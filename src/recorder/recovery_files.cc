@@ -48,7 +48,7 @@ Result<void> OutputFile::create(const std::string& path) {
   path_ = path;
   bytes_ = 0;
   ::unlink(path.c_str());
-  fd_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+  fd_ = GuardedFd::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
   if (!fd_) return os_error(errno, "create", path);
   return {};
 }

@@ -43,7 +43,7 @@ bool is_digits(const std::string& s) {
 // just being made has a process).
 bool is_dead_run(const std::string& path, const std::string& boot_id) {
   const std::string lock_path = path + "/" + kLockName;
-  const GuardedFd fd(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  const GuardedFd fd = GuardedFd::open(lock_path, O_RDWR | O_NOFOLLOW);
   if (fd) return ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
   if (errno != ENOENT) return false;
   const long pid = std::strtol(boot_id.c_str() + 5, nullptr, 10);
@@ -68,8 +68,7 @@ bool is_leftover(const std::string& name) {
 bool has_own_lock(const std::string& path) {
   const std::string boot_id = fs::path(path).filename().string();
   if (!is_boot_id(boot_id)) return false;
-  const UniqueFd fd(
-      ::open((path + "/" + kLockName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const GuardedFd fd = GuardedFd::open(path + "/" + kLockName, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   char text[32] = {};
   const ssize_t n = fd ? ::pread(fd.get(), text, sizeof text - 1, 0) : 0;
   return n > 0 && std::string(text) == boot_id.substr(5) + "\n";
@@ -112,7 +111,7 @@ bool is_boot_id(const std::string& name) {
 
 bool is_our_file(const std::string& path) {
   if (fs::path(path).filename() == kDamagedArenaName) return true;  // only a recovery gives it
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const GuardedFd fd = GuardedFd::open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat st{};
   if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
   if (st.st_size == 0) return true;
@@ -169,7 +168,7 @@ Result<void> RunDirectory::make_and_lock() {
                     "give a directory that this process may write to");
   }
   const std::string lock_path = path_ + "/" + kLockName;
-  GuardedFd fd(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  GuardedFd fd = GuardedFd::open(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW, 0644);
   if (!fd) return os_error(errno, "open the lock", lock_path);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return os_error(errno, "lock", lock_path);
@@ -224,8 +223,7 @@ Result<GuardedFd> lock_dead_run(const std::string& path) {
     return make_error(ErrorCode::kAlreadyExists,
                       "'" + path + "' has no lock, and a process has the id in its name");
   }
-  GuardedFd fd(
-      ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+  GuardedFd fd = GuardedFd::open(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0644);
   if (!fd) return os_error(errno, "open the lock", lock_path);
   // Others that look whether the run is dead hold the lock for a moment.
   int rc = -1;
