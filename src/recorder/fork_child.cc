@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ constinit ChildHandler g_handlers[kMostChildHandlers] = {};
 // the other one, sequentially consistent, so that of two at once one sees the other.
 constinit std::uint32_t g_pauses = 0;
 constinit std::uint32_t g_forks = 0;
+constinit bool g_is_stuck = false;  // a fork has waited for a pause in vain
 
 // The page lies in .bss, which is private and anonymous but for its first page. Where pages are
 // larger than ours, others' variables would be cleared as well.
@@ -51,6 +53,7 @@ void become_child() noexcept {
   // None of the threads that were counted is here.
   __atomic_store_n(&g_pauses, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&g_forks, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_is_stuck, false, __ATOMIC_RELAXED);
   for (const ChildHandler& place : g_handlers) {
     if (const ChildHandler handler = __atomic_load_n(&place, __ATOMIC_ACQUIRE)) handler();
   }
@@ -60,20 +63,27 @@ void become_child() noexcept {
 constexpr int kMostWaits = 100;
 constexpr long kWaitNs = 100'000;
 
-// False: it lasts too long.
+// False: it lasts too long. Raw calls: the C library's is a place to be cancelled at, and one that
+// we interpose.
 bool wait_for_none(const std::uint32_t& count) noexcept {
   for (int i = 0; i < kMostWaits; ++i) {
     if (__atomic_load_n(&count, __ATOMIC_SEQ_CST) == 0) return true;
     const timespec some{0, kWaitNs};
-    ::nanosleep(&some, nullptr);
+    ::syscall(SYS_nanosleep, &some, nullptr);
   }
   return false;
 }
 
+// A disk that doesn't answer holds up one fork, not each.
 void before_fork() noexcept {
   const int saved_errno = errno;
   __atomic_fetch_add(&g_forks, 1, __ATOMIC_SEQ_CST);
-  wait_for_none(g_pauses);
+  if (__atomic_load_n(&g_is_stuck, __ATOMIC_RELAXED)) {
+    const bool is_stuck = __atomic_load_n(&g_pauses, __ATOMIC_SEQ_CST) != 0;
+    __atomic_store_n(&g_is_stuck, is_stuck, __ATOMIC_RELAXED);
+  } else if (!wait_for_none(g_pauses)) {
+    __atomic_store_n(&g_is_stuck, true, __ATOMIC_RELAXED);
+  }
   errno = saved_errno;
 }
 

@@ -489,8 +489,8 @@ void RecorderCore::enable() {
   const std::lock_guard lock(mutex_);
   if (is_stopping_ || is_enabled_ || !ended_.empty()) return;
   is_enabled_ = true;
-  collector_->off_stretch().end(now_ns());
   open_epoch();
+  collector_->off_stretch().end(now_ns());  // rather too late: nothing is judged across it
 }
 
 void RecorderCore::disable() {

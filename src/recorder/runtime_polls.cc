@@ -50,10 +50,12 @@ Poll* paused_around(Poll* poll) noexcept {
   poll.state = Poll::State::kOpen;
   if (around != nullptr) {
     around->state = Poll::State::kPaused;
-    when_ns = internal::write_poll_end(epoch, around->worker, when_ns);
+    const std::uint64_t ended_ns = internal::write_poll_end(epoch, around->worker, when_ns);
+    if (when_ns == 0) when_ns = ended_ns;  // a given one stays, though the event is shed
     internal::poll_ended(*around, when_ns);
   }
-  when_ns = write_start(poll, when_ns);
+  const std::uint64_t started_ns = write_start(poll, when_ns);
+  if (when_ns == 0) when_ns = started_ns;
   internal::poll_started(poll, when_ns);
   return when_ns;
 }

@@ -144,6 +144,20 @@ TEST(Runtime, ADeferredPollWithAPollInsideIsNone) {
   EXPECT_EQ(trace.numbers("PollStartEvent", "task_id"), (std::vector<std::uint64_t>{8, 9}));
 }
 
+TEST(Runtime, ADeferredPollKeepsItsStartWhereTheEndOfThePollAroundIsLost) {
+  SteppedRecorder recorder;
+  const RuntimeId id = register_runtime("defer inside");
+  const PollScope around(id, {6, &g_a});
+  Poll poll;
+  const std::uint64_t start_ns = poll_start_deferred(poll, id, {7, &g_b});
+  const std::uint32_t epoch = internal::t_buffer.ready_epoch;
+  internal::t_buffer.ready_epoch = internal::kBusyEpoch;  // what is recorded now is lost, as nested
+  poll_confirm(poll);
+  internal::t_buffer.ready_epoch = epoch;
+  EXPECT_EQ(poll.start_ns, start_ns);
+  poll_end(poll);
+}
+
 TEST(Runtime, ADeferredPollWithNothingInsideIsRecordedWithItsStart) {
   SteppedRecorder recorder;
   const RuntimeId id = register_runtime("defer too");
