@@ -3,6 +3,7 @@
 import { h } from '../base/dom';
 import { formatCount, formatDuration } from '../base/format';
 import type { Signal } from '../base/signal';
+import { isOff, lossSentences } from '../model/loss';
 import { span } from '../model/view';
 import type { Summary } from '../protocol/types';
 import type { Theme } from '../store/theme';
@@ -62,17 +63,13 @@ const LISTS: Readonly<Record<string, string>> = {
 /** One line for each thing that a reader must know before believing the picture. */
 export function warningStrips(summary: Summary): HTMLElement[] {
   const out: HTMLElement[] = [];
-  const { truncated, loss, loss_total: total, loss_at_least: lost } = summary;
+  const { truncated } = summary;
   if (truncated) {
     const at = truncated.offset === null ? '' : ` (at byte ${formatCount(truncated.offset)})`;
     const text = `This trace ended early: ${truncated.message}${at}. What came before is shown.`;
     out.push(h('div', { class: 'strip', role: 'status' }, text));
   }
-  if (lost !== 0 || loss.length !== 0) {
-    const causes = [...new Set(loss.map((entry) => entry.cause))].slice(0, 4).join(', ');
-    const some = `An unknown number (at least ${formatCount(lost)}) of`;
-    const count = total === null ? some : formatCount(lost);
-    const text = `${count} events were lost (${causes}); those times are hatched.`;
+  for (const text of lossSentences(summary)) {
     out.push(h('div', { class: 'strip loss', role: 'status' }, text));
   }
   if (summary.shed.length > 0) {
@@ -97,6 +94,7 @@ export function legend(store: ViewerStore): HTMLElement {
   const status = h('span', { class: 'status', role: 'status' });
   store.problem.watch((problem) => (status.textContent = problem ?? ''));
   const width = h('span', {});
+  const isOffToo = store.summary.loss.some(isOff);
   store.view.watch((view) => (width.textContent = `${formatDuration(span(view))} on screen`));
   return h(
     'footer',
@@ -105,7 +103,7 @@ export function legend(store: ViewerStore): HTMLElement {
     ...STEPS.map((text, step) => swatch(`poll-${step}`, text)),
     swatch('wait', 'kernel wait'),
     swatch('park', 'parked'),
-    swatch('loss', 'events lost'),
+    swatch('loss', isOffToo ? 'events lost or recording off' : 'events lost'),
     store.summary.stalls.length > 0 ? swatch('stall', 'platform stalled') : null,
     store.summary.samples_total > 0 ? swatch('sample', 'sample of the thread') : null,
     status,

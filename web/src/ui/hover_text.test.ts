@@ -33,6 +33,8 @@ it('says which events were lost where the pointer is', () => {
   expect(lossLines([unknown], 5105, 10)).toEqual([
     'an unknown number of events lost here: damaged, over 5 µs',
   ]);
+  const off = { ...unknown, cause: 'recording_off' };
+  expect(lossLines([off], 5105, 10)).toEqual(['recording was off here, for 5 µs']);
 });
 
 it('counts one poll as one', () => {

@@ -1,6 +1,7 @@
 // What the box beside the pointer says, from what lies under it. Pure.
 // SPDX-License-Identifier: Apache-2.0
 import { formatCount, formatDuration, formatShare, plural, shortPlace } from '../base/format';
+import { isOff } from '../model/loss';
 import type { Loss, Stall } from '../protocol/types';
 import type { TooltipText } from './tooltip';
 
@@ -23,13 +24,17 @@ export interface HoverFacts {
 const lostCount = (count: number | null) =>
   count === null ? 'an unknown number of events' : plural(count, 'event');
 
-/** The lines that say which events were lost at a moment, give or take `slackNs`. */
+/** Which events were lost at a moment, or that recording was off; give or take `slackNs`. */
 export function lossLines(losses: readonly Loss[], at: number, slackNs: number): string[] {
   const here = losses.filter(
     (loss) => loss.first_ns - slackNs <= at && at <= loss.last_ns + slackNs,
   );
-  const line = ({ count, cause, first_ns: first, last_ns: last }: Loss) =>
-    `${lostCount(count)} lost here: ${cause}, over ${formatDuration(last - first)}`;
+  const line = (loss: Loss) => {
+    const length = formatDuration(loss.last_ns - loss.first_ns);
+    return isOff(loss)
+      ? `recording was off here, for ${length}`
+      : `${lostCount(loss.count)} lost here: ${loss.cause}, over ${length}`;
+  };
   return here.slice(0, 3).map(line);
 }
 

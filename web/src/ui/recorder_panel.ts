@@ -9,7 +9,8 @@ import {
   formatShare,
   plural,
 } from '../base/format';
-import type { Bill, Loss, ShedClass, Summary } from '../protocol/types';
+import { isOff, offText } from '../model/loss';
+import type { Bill, ShedClass, Summary } from '../protocol/types';
 import { factList } from './facts';
 
 export function recorderPanel(summary: Summary): HTMLElement {
@@ -18,7 +19,7 @@ export function recorderPanel(summary: Summary): HTMLElement {
     { class: 'pad recorder' },
     ...section('Cost of recording', costOf(summary.bill)),
     ...section('Left out to keep within the budget', shedTable(summary.shed_classes)),
-    ...section('Lost', lossTable(summary.loss, summary.loss_total, summary.loss_at_least)),
+    ...section('Lost', lost(summary)),
     ...section('Wall time', h('p', {}, wallText(summary))),
     ...section('The trace says of itself', metadataOf(summary.metadata)),
   );
@@ -69,13 +70,17 @@ function shedTable(classes: readonly ShedClass[]): HTMLElement {
   return table(['Class', 'Left out', 'Kept at the least'], rows);
 }
 
-function lossTable(
-  loss: readonly Loss[],
-  total: number | null,
-  atLeast: number,
-): HTMLElement {
+function lost(summary: Summary): HTMLElement {
+  const off = offText(summary);
+  const events = lostEvents(summary);
+  return off === null ? events : h('div', {}, events, h('p', {}, `R${off.slice(1)}.`));
+}
+
+function lostEvents(summary: Summary): HTMLElement {
+  const { loss_total: total, loss_at_least: atLeast } = summary;
+  const loss = summary.loss.filter((entry) => !isOff(entry));
   if (total === 0) return h('p', { class: 'soft' }, 'Nothing was counted as lost.');
-  if (loss.length === 0) {
+  if (loss.length === 0 && atLeast === 0) {
     const why = 'Not known: the trace was not read to its end, or its writer tells of no losses.';
     return h('p', { class: 'soft' }, why);
   }
