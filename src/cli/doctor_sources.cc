@@ -28,7 +28,9 @@ void run_and_sleep() {
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
 }
 
-void add_periodic(std::vector<SourceFacts>& facts, const internal::EnvironmentPlan& plan) {
+// `refusal` stands for the error of each that is on where it isn't empty: then none is started.
+void add_periodic(std::vector<SourceFacts>& facts, const internal::EnvironmentPlan& plan,
+                  const std::string& refusal) {
   const struct {
     const char* name;
     const char* variable;
@@ -47,18 +49,20 @@ void add_periodic(std::vector<SourceFacts>& facts, const internal::EnvironmentPl
     one.variable = source.variable;
     one.is_on = source.is_on;
     one.must_produce = source.must_produce;
-    if (one.is_on) one.error = source.add(kPeriod).message();
+    if (one.is_on) one.error = refusal.empty() ? source.add(kPeriod).message() : refusal;
     facts.push_back(std::move(one));
   }
 }
 
-void add_samplers(std::vector<SourceFacts>& facts, const internal::EnvironmentPlan& plan) {
+void add_samplers(std::vector<SourceFacts>& facts, const internal::EnvironmentPlan& plan,
+                  const std::string& refusal) {
   SourceFacts cpu;
   cpu.name = "cpu_samples";
   cpu.variable = "DIAL9_CPU_PROFILE_ENABLED";
   cpu.is_on = plan.cpu_sample_hz != 0;
   cpu.must_produce = true;
-  if (cpu.is_on) {
+  if (cpu.is_on) cpu.error = refusal;
+  if (cpu.is_on && refusal.empty()) {
     cpu.error = add_cpu_samples({.frequency_hz = plan.cpu_sample_hz,
                                  .signal = plan.cpu_signal,
                                  .backend = plan.cpu_backend})
@@ -70,7 +74,8 @@ void add_samplers(std::vector<SourceFacts>& facts, const internal::EnvironmentPl
   off_cpu.variable = "DIAL9_SCHEDULE_PROFILE_ENABLED";
   off_cpu.is_on = plan.off_cpu_hz != 0;
   off_cpu.must_produce = true;
-  if (off_cpu.is_on) {
+  if (off_cpu.is_on) off_cpu.error = refusal;
+  if (off_cpu.is_on && refusal.empty()) {
     off_cpu.error = add_off_cpu_samples({.frequency_hz = plan.off_cpu_hz,
                                          .has_switches = plan.has_off_cpu_switches,
                                          .has_switch_stacks = plan.has_off_cpu_switch_stacks})
@@ -100,10 +105,6 @@ void remove_all() {
   remove_cpu_samples();
   remove_off_cpu_samples();
   for (const char* name : {"platform_stalls", "resources", "accept_queues"}) remove_source(name);
-}
-
-void refuse_all(std::vector<SourceFacts>& facts, const std::string& why) {
-  for (SourceFacts& one : facts) one.error = why;
 }
 
 }  // namespace
@@ -140,17 +141,13 @@ std::vector<SourceFacts> try_sources(const internal::EnvironmentPlan& plan,
   options.on_message = [](const std::string&) {};
   auto [recorder, status] = Recorder::start(options);
   if (!status || are_descriptors_few()) {
-    internal::EnvironmentPlan none = plan;
-    none.platform_stalls_period = none.resources_period = none.accept_queues_period = {};
-    none.cpu_sample_hz = none.off_cpu_hz = 0;
-    add_periodic(facts, none);
-    add_samplers(facts, none);
-    refuse_all(facts, status ? descriptor_shortage() : status.message());
-    for (SourceFacts& one : facts) one.is_on = true;
+    const std::string refusal = status ? descriptor_shortage() : status.message();
+    add_periodic(facts, plan, refusal);
+    add_samplers(facts, plan, refusal);
     return facts;
   }
-  add_periodic(facts, plan);
-  add_samplers(facts, plan);
+  add_periodic(facts, plan, "");
+  add_samplers(facts, plan, "");
   const auto until = Clock::now() + kLongest;
   do {
     run_and_sleep();

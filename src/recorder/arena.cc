@@ -17,6 +17,7 @@
 
 #include "base/os_error.h"
 #include "format/wire.h"
+#include "recorder/fork_child.h"
 #include "recorder/guarded_fd.h"
 
 namespace dial9::internal {
@@ -63,10 +64,14 @@ void* map_anonymous(std::uint64_t bytes) {
   return base;
 }
 
+GuardedFd make_memory_file() {
+  const ForkPause pause;
+  return GuardedFd(::memfd_create("dial9-thread-buffers", MFD_CLOEXEC));
+}
+
 Result<GuardedFd> open_backing(const std::string& path, std::uint64_t bytes) {
-  GuardedFd fd(path.empty() ? ::memfd_create("dial9-thread-buffers", MFD_CLOEXEC)
-                            : ::open(path.c_str(),
-                                     O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  GuardedFd fd = path.empty() ? make_memory_file()
+                              : GuardedFd::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   const std::string name = path.empty() ? "a memory file" : path;
   if (!fd) return os_error(errno, "create", name);
   // On a disk every block is reserved now: a store into a hole of a full disk would be a SIGBUS.

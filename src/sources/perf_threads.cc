@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "base/descriptor_numbers.h"
+#include "recorder/fork_child.h"
 #include "sources/thread_list.h"
 
 namespace dial9::internal {
@@ -73,6 +74,14 @@ std::size_t mlock_bytes_of_a_cpu() {
 UniqueFd move_up(UniqueFd fd) {
   UniqueFd moved(duplicate_high(fd.get()));
   return moved ? std::move(moved) : std::move(fd);
+}
+
+// No fork falls between the opening and the note. None: see errno.
+GuardedFd open_guarded(std::uint32_t tid, const PerfPlan& plan) {
+  const ForkPause pause;
+  UniqueFd event = open_perf_event(tid, plan);
+  if (!event) return {};
+  return GuardedFd(move_up(std::move(event)).release());
 }
 
 // What an event says when it is read; zeros: its descriptor is gone.
@@ -167,12 +176,11 @@ void PerfThreads::open(std::uint32_t tid, Thread& thread) {
                               std::to_string(soft_limit(RLIMIT_NOFILE)) + " and " +
                               std::to_string(kMostPerfDescriptors) + " (raise ulimit -n)");
   }
-  UniqueFd event = open_perf_event(tid, plan_);
-  if (!event) {
+  GuardedFd guarded = open_guarded(tid, plan_);
+  if (!guarded) {
     if (errno == ESRCH) return;  // ended meanwhile: the next scan won't list it
     return refuse(thread, perf_open_refusal(errno, plan_.paranoid, plan_.kind));
   }
-  GuardedFd guarded(move_up(std::move(event)).release());
   auto ring = make_ring(guarded.get());
   if (ring == nullptr) return refuse(thread, perf_ring_refusal(errno, kLeastRingBytes));
   if (!guarded.is_noted()) return refuse(thread, "no room to note its descriptor");

@@ -109,11 +109,16 @@ TEST_F(Endings, AMainThreadThatEndsAloneEndsTheProcessWithItsStatusAndLosesNothi
   }
 }
 
+constexpr int kNoStrictFilter = 103;
+
 TEST_F(Endings, AMainThreadThatAStrictFilterKillsEndsTheProcessByThatSignal) {
   const Ended ended = end_by([] {
-    ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+    if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) ::_exit(kNoStrictFilter);
     ::syscall(SYS_getpid);
   });
+  if (WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == kNoStrictFilter) {
+    GTEST_SKIP() << "the kernel takes no strict filter: it has none, or a container's is there";
+  }
   ASSERT_TRUE(WIFSIGNALED(ended.status)) << ended.status;
   EXPECT_EQ(WTERMSIG(ended.status), SIGKILL);
   EXPECT_EQ(ended.trace.numbers("Kept", "number"), first_numbers(5'000));

@@ -45,6 +45,12 @@ class RulesTest(unittest.TestCase):
         self.write("src/analysis/bad.cc", HEAD + '#include "recorder/collector.h"\n')
         self.assert_breach("check_layers", "analysis may not use recorder")
 
+    def test_sources_may_include_the_symbol_tables_only(self):
+        self.write("src/sources/ok.cc", HEAD + '#include "symbolize/symbol_scan.h"\n')
+        self.assertEqual(self.run_tool("check_layers")[0], 0)
+        self.write("src/sources/bad.cc", HEAD + '#include "symbolize/symbolizer.h"\n')
+        self.assert_breach("check_layers", "not symbolize/symbolizer.h")
+
     def test_a_reader_that_includes_the_recording_headers_is_caught(self):
         self.write("src/analysis/bad.cc", HEAD + "#include <dial9/event.h>\n")
         self.assert_breach("check_layers", "may not use the recording headers")
