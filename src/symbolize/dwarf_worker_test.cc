@@ -11,6 +11,7 @@
 
 #include "symbolize/dwarf_file.h"
 #include "symbolize/elf_file.h"
+#include "symbolize/symbolizer.h"
 #include "symbolize/testing/elf_images.h"
 
 namespace dial9::symbolize {
@@ -157,6 +158,55 @@ TEST_F(DwarfWorkerTest, IsNotStartedForEverWhereItAlwaysEnds) {
   }
   const std::string lines = content_of(log);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), WorkerProcess::kMostStarts);
+}
+
+TEST_F(DwarfWorkerTest, IsStartedForAQuarterAsOftenWhereItTakesTooLong) {
+  DwarfWorker worker({{"/bin/sh", "-c", "exec sleep 600"}, 1, 1});
+  int late = 0;
+  for (int i = 0; i < WorkerProcess::kMostStarts; ++i) {
+    const auto opened = worker.open(DIAL9_WHOLE, build_id_);
+    ASSERT_FALSE(opened.has_value());
+    late += opened.error().message.find("it took longer") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(late, WorkerProcess::kMostStarts / 4);
+}
+
+TEST_F(DwarfWorkerTest, FilesThatEndItsProcessLeaveOneToTheOthers) {
+  std::vector<std::uint64_t> with_lines;
+  SymbolizerOptions options;
+  options.debug_root = directory_ + "/none";
+  options.dwarf.command = {DIAL9_DWARF_WORKER};
+  Symbolizer whole(options);
+  for (const std::uint64_t address : all_addresses()) {
+    const auto frames = whole.frames(DIAL9_WHOLE, build_id_, address, false);
+    if (!frames.empty() && frames.back().at_line != 0) with_lines.push_back(address);
+  }
+  constexpr std::size_t kBad = 12;
+  ASSERT_GT(with_lines.size(), kBad);
+  options.dwarf.command = {DIAL9_DWARF_WORKER, "8000000", std::to_string(with_lines[0]),
+                           std::to_string(with_lines[kBad])};
+  Symbolizer symbolizer(options);
+  for (int file = 0; file < 5; ++file) {
+    const std::string path = write("bad" + std::to_string(file), bytes_);
+    for (std::size_t i = 0; i < kBad; ++i) {
+      for (const Frame& frame : symbolizer.frames(path, build_id_, with_lines[i], false)) {
+        EXPECT_EQ(frame.at_line, 0U);
+      }
+    }
+  }
+  const auto frames = symbolizer.frames(DIAL9_WHOLE, build_id_, with_lines[kBad], false);
+  ASSERT_FALSE(frames.empty());
+  EXPECT_NE(frames.back().at_line, 0U);
+}
+
+TEST_F(DwarfWorkerTest, WritesIntoNoFileThatLiesWhereItsNotebookWould) {
+  const std::string users(8192, 'u');
+  const std::string path = write("users", users);
+  DwarfWorker worker({{"/bin/sh", "-c", "exec 3<>'" + path + "'; exec '" DIAL9_DWARF_WORKER "'"}});
+  const auto opened = worker.open(DIAL9_WHOLE, build_id_);
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  EXPECT_TRUE(worker.frames(*opened, all_addresses()).has_value());
+  EXPECT_EQ(content_of(path), users);
 }
 
 TEST_F(DwarfWorkerTest, FailsAloneWhereTheFileIsCutWhileItIsRead) {

@@ -23,8 +23,10 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 constexpr std::size_t kMostModules = 8192;
 constexpr std::size_t kMostReaders = 2;
 constexpr std::size_t kMostNotes = 1000;
-// A file may end its reader so often; one that has to be waited for counts for four.
+// A file may end its reader so often; one that has to be waited for counts for four. After so many
+// ends of all files each further file may only once: the starts of readers are left to others.
 constexpr unsigned kMostEnds = 8;
+constexpr unsigned kMostEndsOfAll = 16;
 constexpr unsigned kEndsOfALateOne = 4;
 constexpr std::size_t kTextCost = 96;  // what a text of its own takes beside its bytes
 
@@ -73,6 +75,7 @@ struct Symbolizer::State {
   std::map<Key, Module> modules;
   std::optional<Result<KernelSymbols>> kernel;  // once it was asked for
   std::vector<Note> notes;
+  unsigned ends = 0;             // of readers, by all files
   std::size_t bytes = 0;         // of symbols
   std::size_t known_bytes = 0;   // of what is known of addresses, and of names
   std::vector<Frame> looked_up;  // of the last address
@@ -263,8 +266,11 @@ void Symbolizer::State::give_up(Module& module, const Error& error) {
 bool Symbolizer::State::skip(Module& module, std::size_t reader,
                              std::span<const std::uint64_t> rest, const Error& error) {
   const std::optional<std::size_t> at = workers[reader].culprit();
-  module.ends += error.code == ErrorCode::kLimit ? kEndsOfALateOne : 1;
-  if (!at || *at >= rest.size() || module.ends > kMostEnds) return false;
+  const unsigned more = error.code == ErrorCode::kLimit ? kEndsOfALateOne : 1;
+  module.ends += more;
+  ends += more;
+  const bool are_too_many = module.ends > kMostEnds || ends > kMostEndsOfAll;
+  if (!at || *at >= rest.size() || are_too_many) return false;
   const bool is_next = module.behind_skipped != 0 && rest[*at] == module.behind_skipped;
   const auto from = rest.subspan(*at);
   const std::size_t count = std::min(is_next ? 2 * module.skipped_together : 1, from.size());

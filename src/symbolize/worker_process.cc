@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/os_error.h"
@@ -89,7 +90,9 @@ Moved receive_message(int fd, Bytes& bytes, Clock::time_point until) {
   return read_all(fd, bytes, until);
 }
 
+constexpr int kStartsOfALateOne = 4;
 constexpr int kNotebook = 3;
+constexpr char kNotebookName[] = "dial9-notebook";
 constexpr std::size_t kNotebookBytes = 4096;
 
 // One word. Its reader doesn't map it, for who has it may truncate it. Invalid: there is none, as
@@ -97,7 +100,7 @@ constexpr std::size_t kNotebookBytes = 4096;
 UniqueFd make_notebook() {
   rlimit files{};
   if (::getrlimit(RLIMIT_FSIZE, &files) != 0 || files.rlim_cur < kNotebookBytes) return UniqueFd();
-  const UniqueFd low(::memfd_create("dial9-notebook", MFD_CLOEXEC));
+  const UniqueFd low(::memfd_create(kNotebookName, MFD_CLOEXEC));
   UniqueFd made(low ? ::fcntl(low.get(), F_DUPFD_CLOEXEC, kNotebook + 1) : -1);
   if (made && ::ftruncate(made.get(), kNotebookBytes) != 0) made.reset();
   return made;
@@ -106,6 +109,15 @@ UniqueFd make_notebook() {
 std::uint32_t read_notebook(int fd) {
   std::uint32_t word = 0;
   return ::pread(fd, &word, sizeof word, 0) == static_cast<ssize_t>(sizeof word) ? word : 0;
+}
+
+// Whoever started this process may have left a file of its own there.
+bool has_notebook() {
+  const std::string wanted = std::string("/memfd:") + kNotebookName + " (deleted)";
+  char text[64];
+  const ssize_t size =
+      ::readlink(("/proc/self/fd/" + std::to_string(kNotebook)).c_str(), text, sizeof text);
+  return size > 0 && std::string_view(text, static_cast<std::size_t>(size)) == wanted;
 }
 
 // Of this process, where it answers.
@@ -117,6 +129,7 @@ Clock::time_point never() { return Clock::now() + std::chrono::hours(24 * 365); 
 }  // namespace
 
 void open_notebook() {
+  if (!has_notebook()) return;
   void* const page =
       ::mmap(nullptr, kNotebookBytes, PROT_READ | PROT_WRITE, MAP_SHARED, kNotebook, 0);
   if (page != MAP_FAILED) g_own_notebook = static_cast<std::uint32_t*>(page);
@@ -139,7 +152,7 @@ Result<void> WorkerProcess::start() {
   if (command_.empty()) {
     return make_error(ErrorCode::kUnsupported, "no program for it");
   }
-  if (starts_ >= kMostStarts) {
+  if (spent_ >= kMostStarts) {
     return make_error(ErrorCode::kLimit, "it failed too often");
   }
   int ends[2];
@@ -160,7 +173,11 @@ Result<void> WorkerProcess::start() {
   ::posix_spawn_file_actions_adddup2(&actions, other.get(), 0);
   ::posix_spawn_file_actions_adddup2(&actions, other.get(), 1);
   UniqueFd notebook = make_notebook();
-  if (notebook) ::posix_spawn_file_actions_adddup2(&actions, notebook.get(), kNotebook);
+  if (notebook) {
+    ::posix_spawn_file_actions_adddup2(&actions, notebook.get(), kNotebook);
+  } else {  // what this process has there is no business of the other one's
+    ::posix_spawn_file_actions_addclose(&actions, kNotebook);
+  }
   const int failed =
       ::posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), variables.data());
   ::posix_spawn_file_actions_destroy(&actions);
@@ -171,6 +188,7 @@ Result<void> WorkerProcess::start() {
   socket_ = std::move(own);
   notebook_ = std::move(notebook);
   ++starts_;
+  ++spent_;
   return {};
 }
 
@@ -187,6 +205,7 @@ void WorkerProcess::stop() {
 std::unexpected<Error> WorkerProcess::failed(bool is_late, int within_ms) {
   stop();
   if (is_late) {
+    spent_ += kStartsOfALateOne - 1;
     return make_error(ErrorCode::kLimit,
                       "it took longer than " + std::to_string(within_ms / 1000) + " s");
   }

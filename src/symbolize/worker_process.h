@@ -20,7 +20,8 @@ namespace dial9::symbolize {
 // Not thread-safe.
 class WorkerProcess {
  public:
-  static constexpr int kMostStarts = 16;  // in all
+  // In all; one that was ended because it took too long counts for four.
+  static constexpr int kMostStarts = 64;
 
   // The program and its arguments; `variables` ("NAME=value") go before those of this process.
   // Empty: it can't be started.
@@ -50,13 +51,14 @@ class WorkerProcess {
   std::vector<std::string> command_;
   std::vector<std::string> variables_;
   int starts_ = 0;
+  int spent_ = 0;  // of kMostStarts
   pid_t pid_ = 0;  // 0: none runs
   UniqueFd socket_;
   UniqueFd notebook_;  // a memory file, which outlives it
   std::uint32_t last_noted_ = 0;
 };
 
-// The process's own side: the notebook on descriptor 3, if there is one; to be called once, before
+// The process's own side: the notebook on descriptor 3, if that is one; to be called once, before
 // that is closed. Then what it is at can be told: costs a store.
 void open_notebook();
 void note_progress(std::uint32_t number);
