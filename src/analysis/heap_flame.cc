@@ -13,11 +13,23 @@ namespace {
 
 std::uint32_t stack_of(const HeapGroup& group) { return static_cast<std::uint32_t>(group.key); }
 
-// Without what templates' names begin with: the type that they return.
+bool is_of_identifier(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool is_operator_at(std::string_view name, std::size_t at) {
+  constexpr std::string_view kWord = "operator";
+  return name.substr(at).starts_with(kWord) && (at == 0 || !is_of_identifier(name[at - 1])) &&
+         (at + kWord.size() == name.size() || !is_of_identifier(name[at + kWord.size()]));
+}
+
+// Without what templates' names begin with: the type that they return. From an operator on there
+// is none, and its own "<" or ">" is no bracket.
 std::string_view without_type(std::string_view name) {
   std::size_t begin = 0;
   int depth = 0;
   for (std::size_t i = 0; i < name.size() && (depth != 0 || name[i] != '('); ++i) {
+    if (is_operator_at(name, i)) break;
     depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
     if (depth == 0 && name[i] == ' ') begin = i + 1;
   }
@@ -28,9 +40,12 @@ std::string_view without_type(std::string_view name) {
 bool is_plumbing(std::string_view name) {
   if (name.starts_with("operator new")) return true;
   const std::string_view bare = without_type(name);
+  for (const std::string_view function : {"malloc", "calloc", "realloc", "aligned_alloc",
+                                          "memalign", "posix_memalign", "valloc", "pvalloc"}) {
+    if (name == function) return true;
+  }
   for (const std::string_view prefix :
-       {"std::", "__gnu_cxx::", "malloc", "calloc", "realloc", "aligned_alloc", "memalign",
-        "posix_memalign", "valloc", "pvalloc", "boost::asio::aligned_new",
+       {"std::", "__gnu_cxx::", "boost::asio::aligned_new",
         "boost::asio::detail::", "asio::aligned_new", "asio::detail::"}) {
     if (bare.starts_with(prefix)) return true;
   }

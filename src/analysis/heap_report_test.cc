@@ -265,6 +265,35 @@ TEST(HeapFlame, ASiteBeginsWithTheInnermostFunctionThatIsNobodysPlumbing) {
   EXPECT_EQ(sites[1], functions[0] + " < " + functions[1]) << "that is all there is";
 }
 
+// By their whole names alone, and past the angle brackets of operators.
+TEST(HeapFlame, AFunctionThatOnlyLooksLikeAnAllocatorsIsASite) {
+  const std::pair<const char*, bool> cases[] = {
+      {"reallocate_rows", true},
+      {"malloc_or_die", true},
+      {"valloc_pages(int)", true},
+      {"realloc", false},
+      {"malloc", false},
+      {"app::operator>>(std::istream&, std::map<int, std::vector<int> >&)", true},
+      {"bool app::operator< <int>(app::Row<int>, std::pair<int, int>)", true},
+      {"app::Row::operator std::string() const", true},
+      {"std::ostream& std::operator<< <char>(std::ostream&, char const*)", false},
+      {"std::vector<int> my_operator<int>(int)", true}};
+  HeapTrace made;
+  std::uint64_t at = 0x1000;
+  for (const auto& [name, is_site] : cases) {
+    add_function(made, at, name);
+    made.alloc({.at_ns = at, .size = 0x10000 - at, .addr = at, .frames = {at + 4, 0xB}});
+    at += 0x100;
+  }
+  const Trace trace = made.load();
+  const auto sites = heap_site_names(trace, heap_report(trace, {}, HeapBy::kSite), nullptr);
+  ASSERT_EQ(sites.size(), std::size(cases));
+  for (const auto& [name, is_site] : cases) {
+    const std::string wanted = is_site ? std::string(name) + " < 0xb" : "... < 0xb";
+    EXPECT_EQ(std::count(sites.begin(), sites.end(), wanted), is_site ? 1 : 3) << name;
+  }
+}
+
 TEST(HeapFlame, ItsTotalIsTheReports) {
   HeapTrace made;
   made.alloc({.at_ns = 10, .size = 300, .addr = 1, .frames = {0xA, 0xB}});
