@@ -164,6 +164,14 @@ TEST_F(Cli, InfoOfATruncatedTraceShowsWhatWasReadAndSaysSo) {
   EXPECT_EQ(info["events"]["at_least"], 2);
   EXPECT_TRUE(info["loss"]["total"].is_null());
   EXPECT_EQ(info["loss"]["at_least"], 0);
+  const std::tuple<json, json, int> lower_bounds[] = {
+      {info["streams"], info["streams_at_least"], 1},
+      {info["inversions"], info["inversions_at_least"], 0},
+      {info["time"]["duration_ns"], info["time"]["duration_at_least_ns"], 0}};
+  for (const auto& [whole, at_least, read] : lower_bounds) {
+    EXPECT_TRUE(whole.is_null()) << info;
+    EXPECT_EQ(at_least, read) << info;
+  }
   EXPECT_TRUE(info["files"][0]["error"]["offset"].is_number());
   EXPECT_NE(ran.err.find("t.bin"), std::string::npos);
   EXPECT_NE(ran.err.find("byte"), std::string::npos) << ran.err;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace dial9::cli {
 namespace {
 
@@ -60,6 +62,19 @@ TEST(DoctorSources, OneThatMayHaveNothingToTellIsOkWithoutEvents) {
   facts.events = 0;
   facts.reason = "nothing to record so far";
   EXPECT_EQ(check_source(facts).verdict, Verdict::kOk);
+}
+
+TEST(DoctorSources, WhereTheRecorderIsRefusedThoseThatAreOffStayOff) {
+  internal::EnvironmentPlan plan;
+  plan.resources_period = std::chrono::seconds(1);
+  plan.off_cpu_hz = 20;
+  const std::vector<SourceFacts> facts = try_sources(plan, "/dev/null/none");
+  ASSERT_EQ(facts.size(), 5U);
+  for (const SourceFacts& one : facts) {
+    EXPECT_EQ(one.is_on, one.name == "resources" || one.name == "off_cpu_samples") << one.name;
+    EXPECT_EQ(one.error.empty(), !one.is_on) << one.name;
+    EXPECT_EQ(check_source(one).verdict, one.is_on ? Verdict::kWarning : Verdict::kOk) << one.name;
+  }
 }
 
 }  // namespace

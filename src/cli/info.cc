@@ -94,18 +94,25 @@ std::string cost_text(const Census& census, const std::string& at_least) {
   return out;
 }
 
-void append_cost(std::string& out, const Census& census) {
+// What was counted: the whole, or, where not all could be read, null and a lower bound beside it.
+std::string whole_and_least(const std::string& whole, const std::string& least,
+                            const std::string& number, bool is_complete) {
+  return "\"" + whole + "\": " + (is_complete ? number : "null") + ", \"" + least + "\": " + number;
+}
+
+void append_cost(std::string& out, const Census& census, bool is_complete) {
   out += "\"shed\": {";
   bool is_first = true;
   for (const auto& [name, shed] : census.shed()) {
     out += is_first ? "" : ", ";
     is_first = false;
     append_json_string(out, name);
-    out += ": {\"count\": " + std::to_string(shed.shed) +
+    out += ": {" + whole_and_least("count", "at_least", std::to_string(shed.shed), is_complete) +
            ", \"most_keep_one_in\": " + decimal(shed.keep_one_in, 3) + "}";
   }
   if (census.heap_keep_one_in() > 1) {
-    out += std::string(is_first ? "" : ", ") + "\"heap_samples\": {\"count\": null" +
+    out += std::string(is_first ? "" : ", ") +
+           "\"heap_samples\": {\"count\": null, \"at_least\": 0" +
            ", \"most_keep_one_in\": " + decimal(census.heap_keep_one_in(), 3) + "}";
   }
   const Census::Bill& bill = census.bill();
@@ -174,7 +181,8 @@ std::string info_text(const Census& census, const std::vector<FileResult>& files
   out += off_text(census);
   out += cost_text(census, at_least);
   if (census.inversions() != 0) {
-    out += "disorder  " + counted(census.inversions(), "record") + " went back in time\n";
+    out +=
+        "disorder  " + at_least + counted(census.inversions(), "record") + " went back in time\n";
   }
   out += census.events() == 0 ? "" : "\nevents by type\n";
   for (const auto& [name, count] : types_by_count(census)) {
@@ -240,11 +248,16 @@ void append_loss_ranges(std::string& out, const Census& census) {
   }
 }
 
+// Sums over the files hold the rule of whole_and_least(); what is told by event type, cause and
+// file is what was read.
 std::string info_json(const Census& census, const std::vector<FileResult>& files) {
   const bool is_complete = !is_truncated(files);
-  const std::string read = std::to_string(census.events());
-  std::string out = "{\"events\": {\"total\": " + (is_complete ? read : "null") +
-                    ", \"at_least\": " + read + ", \"by_type\": {";
+  const auto counted_as = [&](const std::string& whole, const std::string& least,
+                              std::uint64_t number) {
+    return whole_and_least(whole, least, std::to_string(number), is_complete);
+  };
+  std::string out =
+      "{\"events\": {" + counted_as("total", "at_least", census.events()) + ", \"by_type\": {";
   bool is_first = true;
   for (const auto& [name, count] : types_by_count(census)) {
     out += is_first ? "" : ", ";
@@ -252,19 +265,19 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
     append_json_string(out, name);
     out += ": " + std::to_string(count);
   }
-  const auto known = [&](std::uint64_t count) {
-    return is_complete || census.events() != 0 ? std::to_string(count) : "null";
-  };
-  out += "}}, \"streams\": " + known(census.streams());
+  out += "}}, " + counted_as("streams", "streams_at_least", census.streams());
   const bool has_times = census.begin_ns() != 0;
   const auto begin = has_times ? census.realtime_ns(census.begin_ns()) : std::nullopt;
   const auto end = has_times ? census.realtime_ns(census.end_ns()) : std::nullopt;
   const auto quoted = [](const std::string& text) { return "\"" + text + "\""; };
-  out += ", \"time\": {\"begin\": " + (begin ? quoted(iso_time(*begin)) : "null") +
-         ", \"end\": " + (end ? quoted(iso_time(*end)) : "null") +
-         ", \"begin_ns\": " + (has_times ? quoted(std::to_string(census.begin_ns())) : "null") +
-         ", \"duration_ns\": " +
-         (has_times ? std::to_string(census.end_ns() - census.begin_ns()) : "null") + "}";
+  out +=
+      ", \"time\": {\"begin\": " + (begin ? quoted(iso_time(*begin)) : "null") +
+      ", \"end\": " + (end ? quoted(iso_time(*end)) : "null") +
+      ", \"begin_ns\": " + (has_times ? quoted(std::to_string(census.begin_ns())) : "null") + ", " +
+      (has_times
+           ? counted_as("duration_ns", "duration_at_least_ns", census.end_ns() - census.begin_ns())
+           : "\"duration_ns\": null, \"duration_at_least_ns\": null") +
+      "}";
   out += ", \"truncated\": ";
   out += is_truncated(files) ? "true" : "false";
   const std::string at_least = std::to_string(census.lost_events());
@@ -280,14 +293,15 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
   }
   out += "}, \"ranges\": [";
   append_loss_ranges(out, census);
-  out += "]}, \"inversions\": " + known(census.inversions()) + ", \"metadata\": {";
+  out += "]}, " + counted_as("inversions", "inversions_at_least", census.inversions()) +
+         ", \"metadata\": {";
   is_first = true;
   for (const auto& [key, value] : census.metadata()) {
     append_pair(out, key, value, is_first);
     is_first = false;
   }
   out += "}, ";
-  append_cost(out, census);
+  append_cost(out, census, is_complete);
   out += ", ";
   append_files(out, files);
   return out + "}\n";
