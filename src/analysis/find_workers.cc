@@ -7,6 +7,7 @@
 
 #include "analysis/finders.h"
 #include "analysis/human.h"
+#include "analysis/segment_gaps.h"
 
 namespace dial9::analysis {
 namespace {
@@ -122,9 +123,12 @@ void judge(const FindContext& context, const std::string& name, const Group& gro
                                " of its polls, are taken off");
   }
   if (!trace.loss.empty()) {
-    finding.evidence.emplace_back(
-        "events were lost: times in polls are lower bounds, and a worker that looks idle may have "
-        "worked");
+    const bool is_lossy = std::any_of(
+        trace.loss.begin(), trace.loss.end(),
+        [&](const LossRecord& record) { return trace.names.text(record.cause) != kRecordingOff; });
+    finding.evidence.push_back(std::string(is_lossy ? "events were lost" : "recording was off") +
+                               ": times in polls are lower bounds, and a worker that looks idle "
+                               "may have worked");
   }
   for (const std::uint32_t lane : group.lanes) {
     if (finding.evidence.size() <= 8) {

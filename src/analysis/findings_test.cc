@@ -259,6 +259,19 @@ TEST(WorkerImbalance, SaysThatAWorkerWhosePollsMayBeLostOnlyLooksIdle) {
   }
 }
 
+TEST(WorkerImbalance, SaysThatRecordingWasOffWhereNoEventWasLost) {
+  const auto says = [](std::string_view text, bool has_loss) {
+    TraceBuilder builder;
+    two_workers(builder, true);
+    builder.loss(kSecond, "recording_off", 0, kSecond, kSecond + kMs);
+    if (has_loss) builder.loss(2 * kSecond, "ring full", 9, 2 * kSecond, 2 * kSecond + kMs);
+    return has_evidence(builder, FindingKind::kWorkerImbalance, text);
+  };
+  EXPECT_TRUE(says("recording was off: times in polls are lower bounds", false));
+  EXPECT_FALSE(says("events were lost", false));
+  EXPECT_TRUE(says("events were lost", true));
+}
+
 TEST(WorkerImbalance, IsNotFoundWhereBothWork) {
   TraceBuilder builder;
   two_workers(builder, false);

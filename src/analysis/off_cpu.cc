@@ -159,10 +159,8 @@ struct Counts {
 
 TakenStack taken_of(const OffCpuWait& wait, std::size_t index, std::uint64_t weight_ns,
                     std::uint64_t waits) {
-  // Where no call was seen it may be anywhere, also at a function's first instruction.
-  const bool is_anywhere = wait.is_preempted || (wait.is_exact && wait.call == kNoName);
   return {.of = StackOf::kWait,
-          .leaf = is_anywhere ? Leaf::kInterrupted : Leaf::kReturn,
+          .leaf = leaf_of(wait),
           .is_truncated = wait.is_truncated,
           .stack = wait.stack,
           .index = static_cast<std::uint32_t>(index),
@@ -273,7 +271,17 @@ class WaitTaker {
   std::map<std::string, OffCpuGroup> groups_;
 };
 
-using Stretches = std::unordered_map<std::uint32_t, Interval>;  // that records of a thread cover
+// That taken records of a thread cover: by time, apart from each other.
+using Stretches = std::unordered_map<std::uint32_t, std::vector<Interval>>;
+
+// Joins those that touch. Records come by their ends.
+void cover(std::vector<Interval>& stretches, Interval record) {
+  while (!stretches.empty() && record.from_ns <= stretches.back().to_ns) {
+    record.from_ns = std::min(record.from_ns, stretches.back().from_ns);
+    stretches.pop_back();
+  }
+  stretches.push_back(record);
+}
 
 // A thread's waits in its records' time can't be longer than it was blocked.
 void add_excess(const Trace& trace, const std::map<std::uint32_t, OffCpuThread>& threads,
@@ -281,16 +289,19 @@ void add_excess(const Trace& trace, const std::map<std::uint32_t, OffCpuThread>&
   std::unordered_map<std::uint32_t, std::uint64_t> waited_ns;
   for (std::size_t i = 0; i < trace.off_cpu.size(); ++i) {
     const OffCpuWait& wait = trace.off_cpu[i];
-    const auto stretch = stretches.find(wait.tid);
-    if (wait.is_preempted || stretch == stretches.end()) {
+    const auto found = stretches.find(wait.tid);
+    if (wait.is_preempted || found == stretches.end()) {
       continue;
     }
-    const auto& [from_ns, to_ns] = stretch->second;
-    const Interval part{std::max(wait.at_ns, from_ns),
-                        std::min(sum_of(wait.at_ns, wait.proven_ns), to_ns)};
-    const std::uint64_t share_ns = wait.at_ns >= from_ns && wait.at_ns < to_ns ? wait.share_ns : 0;
+    const std::uint64_t end_ns = sum_of(wait.at_ns, wait.proven_ns);
+    auto at = std::partition_point(found->second.begin(), found->second.end(),
+                                   [&](const Interval& one) { return one.to_ns <= wait.at_ns; });
     std::uint64_t& sum_ns = waited_ns[wait.tid];
-    sum_ns = sum_of(sum_ns, sum_of(part.length_ns(), share_ns));
+    for (; at != found->second.end() && at->from_ns <= end_ns; ++at) {
+      const Interval part{std::max(wait.at_ns, at->from_ns), std::min(end_ns, at->to_ns)};
+      const std::uint64_t share_ns = wait.at_ns >= at->from_ns ? wait.share_ns : 0;
+      sum_ns = sum_of(sum_ns, sum_of(part.length_ns(), share_ns));
+    }
   }
   for (const auto& [tid, thread] : threads) {
     const std::uint64_t of_thread_ns = waited_ns[tid];
@@ -317,8 +328,7 @@ void add_threads(const Trace& trace, const SampleFilter& filter, OffCpuReport& r
       continue;
     }
     OffCpuThread& thread = threads[time.tid];
-    Interval& stretch = stretches.try_emplace(time.tid, Interval{begin_ns, 0}).first->second;
-    stretch = {std::min(stretch.from_ns, begin_ns), std::max(stretch.to_ns, time.at_ns)};
+    cover(stretches[time.tid], {begin_ns, time.at_ns});
     thread.tid = time.tid;
     thread.name = time.thread_name == kNoName ? thread.name : time.thread_name;
     thread.elapsed_ns = sum_of(thread.elapsed_ns, time.elapsed_ns);

@@ -77,6 +77,9 @@ OffCpuReport off_cpu_report(const Trace& trace, const OffCpuReportOptions& optio
 OffCpuReport take_off_cpu_stacks(const Trace& trace, const OffCpuReportOptions& options,
                                  const UseStack& use);
 
+// What the innermost frame of its stack is.
+Leaf leaf_of(const OffCpuWait& wait);
+
 std::string_view off_cpu_by_name(OffCpuBy by);  // "reason", ...
 
 // The tables of threads and of groups, at most `limit` rows each.

@@ -343,6 +343,24 @@ TEST(OffCpuReport, WaitsThatAreLongerThanTheirThreadWasBlockedAreSaidToBe) {
   }
 }
 
+TEST(OffCpuReport, WaitsBetweenAThreadsRecordsAreNotHeldAgainstTheTimeInThem) {
+  for (const std::uint64_t begin_ms : {190U, 200U}) {
+    TraceBuilder builder;
+    builder.off_cpu({.at_ns = 20 * kMs, .proven_ns = 60 * kMs, .is_exact = true});
+    builder.off_cpu({.at_ns = 120 * kMs, .proven_ns = 50 * kMs, .is_exact = true});
+    builder.off_cpu({.at_ns = begin_ms * kMs, .proven_ns = 70 * kMs, .is_exact = true});
+    for (const std::uint64_t at_ms : {100U, 300U}) {  // nothing of what is between
+      builder.thread_times({.at_ns = at_ms * kMs,
+                            .running_ns = 30 * kMs,
+                            .runnable_ns = 10 * kMs,
+                            .blocked_ns = 60 * kMs,
+                            .is_exact = true});
+    }
+    const std::uint64_t excess_ns = begin_ms == 200 ? 10 * kMs : 0;
+    EXPECT_EQ(off_cpu_report(builder.load(), {}, nullptr).excess_ns, excess_ns);
+  }
+}
+
 // A wait of 20 ms with 50 around it, in a span of 60 ms and in one that is open.
 Trace wait_of_a_span(bool is_open) {
   TraceBuilder builder;

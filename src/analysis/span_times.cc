@@ -31,7 +31,7 @@ std::string_view describe(UnknownTime reason) {
     case UnknownTime::kNoTask:
       return "the span's task isn't known";
     case UnknownTime::kEventsLost:
-      return "events were lost";
+      return "events are missing";
     case UnknownTime::kCutOff:
       return "no poll was recorded on one side";
     case UnknownTime::kNoReadyTime:

@@ -30,7 +30,7 @@ enum class UnknownTime : std::uint8_t {
   kNoPoll,       // between polls; the task waited for a lock there, so one may be missing
 };
 inline constexpr std::size_t kUnknownTimes = 8;
-// A short phrase for a reader, for instance "events were lost".
+// A short phrase for a reader, for instance "events are missing".
 std::string_view describe(UnknownTime reason);
 
 struct SpanTime {

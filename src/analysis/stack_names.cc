@@ -62,6 +62,23 @@ std::vector<symbolize::Frame> frames_of(const Trace& trace, FrameNamer* namer, N
                        address - module->bias, is_return);
 }
 
+// Behind a call that doesn't return another function may begin. But some writers name each address
+// that they met, also those behind a call.
+std::vector<Symbol> own_symbols(const Trace& trace, NameId run, std::uint64_t address,
+                                bool is_return, std::size_t most) {
+  if (!is_return || address == 0) {
+    return trace.symbols.at(run, address, most);
+  }
+  std::vector<Symbol> symbols = trace.symbols.at(run, address - 1, most);
+  if (symbols.empty()) {
+    symbols = trace.symbols.at(run, address, most);
+    if (!symbols.empty() && symbols.front().addr != address) {
+      symbols.clear();
+    }
+  }
+  return symbols;
+}
+
 std::size_t StackNames::Hash::operator()(const Place& place) const {
   std::uint64_t hash = place.address * 0xff51afd7ed558ccdU;
   hash ^= (std::uint64_t{place.run} << 33) ^ (std::uint64_t{place.stretch} << 1) ^
@@ -70,16 +87,10 @@ std::size_t StackNames::Hash::operator()(const Place& place) const {
   return hash ^ (hash >> 31);
 }
 
-// What the trace itself says. Some writers name each address that they met, also those behind a
-// call.
-std::vector<symbolize::Frame> StackNames::own_frames(const Place& place, std::uint64_t code) const {
-  std::vector<Symbol> symbols = trace_.symbols.at(place.run, code, kMostInlined);
-  if (symbols.empty() && code != place.address) {
-    symbols = trace_.symbols.at(place.run, place.address, kMostInlined);
-    if (!symbols.empty() && symbols.front().addr != place.address) {
-      symbols.clear();
-    }
-  }
+// What the trace itself says.
+std::vector<symbolize::Frame> StackNames::own_frames(const Place& place) const {
+  const std::vector<Symbol> symbols =
+      own_symbols(trace_, place.run, place.address, place.is_return, kMostInlined);
   std::vector<symbolize::Frame> frames;
   for (const Symbol& symbol : symbols) {
     if (symbol.name != kNoName) {
@@ -142,7 +153,7 @@ std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t a
   const bool is_kernel = !module && is_kernel_address(code);
   const std::string_view path = module ? trace_.names.text(module->path) : "";
   const std::string_view file = is_kernel ? kKernelModule : file_name(path);
-  std::vector<symbolize::Frame> found = own_frames(place, code);
+  std::vector<symbolize::Frame> found = own_frames(place);
   if (is_bare(found)) {
     if (module && namer_ != nullptr) {
       expect(*module, place.run);

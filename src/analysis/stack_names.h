@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -60,6 +61,10 @@ enum class FrameBy : std::uint8_t {
 std::vector<symbolize::Frame> frames_of(const Trace& trace, FrameNamer* namer, NameId run,
                                         std::uint64_t at_ns, std::uint64_t address, bool is_return);
 
+// The trace's own symbols of an address of a process, innermost first, `most` of them; empty: none.
+std::vector<Symbol> own_symbols(const Trace& trace, NameId run, std::uint64_t address,
+                                bool is_return, std::size_t most);
+
 // Not thread-safe. Names each address once for each stretch of its process's modules.
 class StackNames {
  public:
@@ -85,7 +90,7 @@ class StackNames {
   };
   const std::vector<FrameId>& frames_at(const Place& place, std::uint64_t at_ns);
   std::vector<FrameId> make_frames(const Place& place, std::uint64_t at_ns);
-  std::vector<symbolize::Frame> own_frames(const Place& place, std::uint64_t code) const;
+  std::vector<symbolize::Frame> own_frames(const Place& place) const;
   FrameId frame(const symbolize::Frame& found, std::string_view module);
   void expect(const Module& module, NameId run);
 

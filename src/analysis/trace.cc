@@ -64,7 +64,7 @@ std::string_view describe(ReadySource source) {
     case ReadySource::kUntracked:
       return "the task's wakes aren't recorded";
     case ReadySource::kEventsLost:
-      return "events were lost in between";
+      return "events in between are missing";
   }
   return "";
 }

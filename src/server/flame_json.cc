@@ -190,14 +190,15 @@ void name_frames(const Run& run, SharedNamer& namer, std::uint32_t stack, std::u
   const auto& trace = run.trace();
   const analysis::NameId process = trace.stacks.runs[stack];
   json named = json::array();
-  std::string last;
+  std::string inlined_at;  // the address of the frame before, if that was inlined
   for (json& frame : frames) {
     std::uint64_t address = 0;
     const std::string text = frame["address"];
     std::from_chars(text.data() + 2, text.data() + text.size(), address, 16);
     // A name alone is the recorder's own; files may know more. Not of one of several frames.
-    const bool is_bare = frame["line"].is_null() && frame["inlined"] == false && text != last;
-    last = text;
+    const bool is_inlined = frame["inlined"] == true;
+    const bool is_bare = frame["line"].is_null() && !is_inlined && text != inlined_at;
+    inlined_at = is_inlined ? text : std::string();
     const auto found = is_bare
                            ? analysis::frames_of(trace, &namer, process, at_ns, address, is_return)
                            : std::vector<symbolize::Frame>();

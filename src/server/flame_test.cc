@@ -211,6 +211,17 @@ TEST_F(FlameRoute, NamesTheFramesOfASamplesDetails) {
   EXPECT_EQ(frames[0]["address"], "0x1004");
 }
 
+TEST_F(FlameRoute, NamesAllFramesOfAFunctionThatCallsItself) {
+  analysis::testing::CpuTrace made;
+  made.module("/bin/app", 0x1000, testing::kOriginNs);
+  made.add({.at_ns = testing::kOriginNs + 500'000, .frames = {0x1004, 0x1200, 0x1200, 0x1200}});
+  source_->add("recursive", made.builder.take());
+  open("recursive");
+  const json frames = get("runs/recursive/samples/0")["frames"];
+  ASSERT_EQ(frames.size(), 5U) << "work with step inlined into it, and three of main";
+  for (const std::size_t i : {2U, 3U, 4U}) EXPECT_EQ(frames[i]["name"], "main") << i;
+}
+
 TEST_F(FlameRoute, GivesWaitsByReasonAndTimeOnAndOffTheCpu) {
   const json off = get("runs/b/flame?of=offcpu");
   EXPECT_EQ(off["title"], "Off-CPU time (blocked)");

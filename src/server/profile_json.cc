@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "analysis/off_cpu.h"
 #include "analysis/sample_filter.h"
 #include "server/facts.h"
 
@@ -17,6 +18,7 @@ namespace dial9::server {
 namespace {
 
 using analysis::kNoIndex;
+using analysis::Leaf;
 using nlohmann::json;
 
 constexpr std::size_t kMaxFrames = 256;
@@ -53,14 +55,16 @@ json frame_json(const Run& run, std::uint64_t address, const analysis::Symbol* s
 
 // Calls use(address, symbol or nullptr) leaf first, until it returns false; for kMaxFrames at most.
 template <class Use>
-void walk(const Run& run, std::uint32_t stack, Use use) {
+void walk(const Run& run, std::uint32_t stack, Leaf leaf, Use use) {
   if (stack == kNoIndex) return;
   const auto& trace = run.trace();
   const analysis::Range range = trace.stacks.ranges[stack];
   std::size_t left = kMaxFrames;
   for (std::uint32_t i = range.first; i < range.last && left != 0; ++i) {
     const std::uint64_t address = trace.stacks.frames[i];
-    const auto symbols = trace.symbols.at(trace.stacks.runs[stack], address, left);
+    const bool is_return = i != range.first || leaf == Leaf::kReturn;
+    const auto symbols =
+        analysis::own_symbols(trace, trace.stacks.runs[stack], address, is_return, left);
     if (symbols.empty() && !use(address, static_cast<const analysis::Symbol*>(nullptr))) return;
     for (const auto& symbol : symbols) {
       if (!use(address, &symbol)) return;
@@ -108,9 +112,9 @@ const analysis::SampleRow& row_of(const analysis::Trace& trace, std::uint32_t sa
 
 }  // namespace
 
-json frames_json(const Run& run, std::uint32_t stack) {
+json frames_json(const Run& run, std::uint32_t stack, Leaf leaf) {
   json out = json::array();
-  walk(run, stack, [&](std::uint64_t address, const analysis::Symbol* symbol) {
+  walk(run, stack, leaf, [&](std::uint64_t address, const analysis::Symbol* symbol) {
     out.push_back(frame_json(run, address, symbol));
     return true;
   });
@@ -120,7 +124,7 @@ json frames_json(const Run& run, std::uint32_t stack) {
 std::string stack_text(const Run& run, std::uint32_t stack) {
   std::string out;
   std::uint32_t shown = 0;
-  walk(run, stack, [&](std::uint64_t address, const analysis::Symbol* symbol) {
+  walk(run, stack, Leaf::kInterrupted, [&](std::uint64_t address, const analysis::Symbol* symbol) {
     if (shown == kShortFrames) {
       out += " < …";
       return false;
@@ -134,7 +138,7 @@ std::string stack_text(const Run& run, std::uint32_t stack) {
 std::string leaf_text(const Run& run, std::uint32_t stack) {
   std::string leaf;
   std::string own;
-  walk(run, stack, [&](std::uint64_t address, const analysis::Symbol* symbol) {
+  walk(run, stack, Leaf::kInterrupted, [&](std::uint64_t address, const analysis::Symbol* symbol) {
     const std::string name = name_of(run, address, symbol);
     if (leaf.empty()) leaf = name;
     if (!is_machinery(name)) own = name;
@@ -201,7 +205,7 @@ json wait_json(const Run& run, std::uint32_t index) {
   json out = details("offcpu", "Wait off the CPU", index, run.relative(wait.at_ns),
                      wait.lane == kNoIndex ? json() : json(wait.lane),
                      has_task ? json(std::to_string(wait.task_id)) : json(), facts.take(),
-                     frames_json(run, wait.stack));
+                     frames_json(run, wait.stack, analysis::leaf_of(wait)));
   out["dur_ns"] = wait.proven_ns;
   return out;
 }

@@ -8,12 +8,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "analysis/stack_names.h"
 #include "server/run.h"
 
 namespace dial9::server {
 
 // [{"name", "file", "line", "address", "inlined"}], leaf first; at most 256 frames.
-nlohmann::json frames_json(const Run& run, std::uint32_t stack);
+nlohmann::json frames_json(const Run& run, std::uint32_t stack,
+                           analysis::Leaf leaf = analysis::Leaf::kInterrupted);
 // The names of the first frames, "a < b < c"; addresses where no symbol is known.
 std::string stack_text(const Run& run, std::uint32_t stack);
 // The innermost frame that isn't of the language's own machinery, else the leaf.

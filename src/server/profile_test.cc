@@ -35,33 +35,43 @@ void declare_dumps_and_symbols(Encoder& out) {
              {{"task_id", FieldType::kVarint}, {"callchain", FieldType::kPooledStackFrames}});
 }
 
-// Thread 5 is sampled each millisecond, `samples` times, in work() inlined into run(); task 7 is
-// dumped at 3 ms at an address that has no symbol, inside std code.
-testing::Bytes profile_trace(std::uint32_t samples) {
-  Encoder out;
+void declare_samples(Encoder& out) {
   out.schema(1, "CpuSampleEvent", true,
              {{"tid", FieldType::kU32},
               {"source", FieldType::kU8},
               {"callchain", FieldType::kPooledStackFrames}});
+}
+
+void add_sample(Encoder& out, std::uint64_t at_ns, const std::vector<std::uint64_t>& frames) {
+  out.begin(1, at_ns);
+  out.u32(5);
+  out.u8(0);
+  out.pooled_stack(frames);
+}
+
+// Of 16 bytes.
+void add_symbol(Encoder& out, std::uint64_t addr, std::string_view name, std::uint64_t depth) {
+  out.begin_untimed(2);
+  out.varint(addr);
+  out.varint(16);
+  out.pooled_string(name);
+  out.varint(depth);
+  out.pooled_string("/src/app/main.cc");
+  out.varint(12);
+}
+
+// Thread 5 is sampled each millisecond, `samples` times, in work() inlined into run(); task 7 is
+// dumped at 3 ms at an address that has no symbol, inside std code.
+testing::Bytes profile_trace(std::uint32_t samples) {
+  Encoder out;
+  declare_samples(out);
   declare_dumps_and_symbols(out);
-  const auto symbol = [&](std::uint64_t addr, std::string_view name, std::uint64_t depth) {
-    out.begin_untimed(2);
-    out.varint(addr);
-    out.varint(16);
-    out.pooled_string(name);
-    out.varint(depth);
-    out.pooled_string("/src/app/main.cc");
-    out.varint(12);
-  };
-  symbol(0x1000, "run", 0);
-  symbol(0x1000, "work", 1);
-  symbol(0x2000, "std::wait", 0);
-  symbol(0x3000, "checkout", 0);
+  add_symbol(out, 0x1000, "run", 0);
+  add_symbol(out, 0x1000, "work", 1);
+  add_symbol(out, 0x2000, "std::wait", 0);
+  add_symbol(out, 0x3000, "checkout", 0);
   for (std::uint32_t i = 0; i < samples; ++i) {
-    out.begin(1, kOriginNs + i * 1'000'000);
-    out.u32(5);
-    out.u8(0);
-    out.pooled_stack(std::vector<std::uint64_t>{0x1004, 0xdead});
+    add_sample(out, kOriginNs + i * 1'000'000, {0x1004, 0xdead});
   }
   out.begin(3, kOriginNs + 3'000'000);
   out.varint(7);
@@ -113,6 +123,24 @@ TEST(Profile, NamesTheFramesOfASampleAndShowsWhatHasNoNameByItsAddress) {
   EXPECT_EQ(sample["frames"][1]["line"], 12);
   EXPECT_TRUE(sample["frames"][2]["name"].is_null());
   EXPECT_EQ(sample["frames"][2]["address"], "0xdead");
+}
+
+TEST(Profile, NamesACallerByTheCallNotByWhatBeginsBehindIt) {
+  Encoder out;
+  declare_samples(out);
+  declare_dumps_and_symbols(out);
+  add_symbol(out, 0x1000, "f", 0);  // ends in a call that doesn't return
+  add_symbol(out, 0x1010, "g", 0);
+  add_symbol(out, 0x2000, "by_address", 0);
+  add_sample(out, kOriginNs, {0x1010, 0x1010, 0x2000, 0x2011});
+  const auto run = testing::load_run(out.take());
+  const json frames = sample_json(*run, 0)["frames"];
+  ASSERT_EQ(frames.size(), 4U);
+  EXPECT_EQ(frames[0]["name"], "g") << "was interrupted at its first instruction";
+  EXPECT_EQ(frames[1]["name"], "f");
+  EXPECT_EQ(frames[1]["address"], "0x1010");
+  EXPECT_EQ(frames[2]["name"], "by_address");
+  EXPECT_TRUE(frames[3]["name"].is_null());
 }
 
 // As perf takes them: in a poll of task 42, which is older than the trace, and between polls.

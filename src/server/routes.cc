@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "analysis/off_cpu.h"
 #include "server/details_json.h"
 #include "server/flame_query.h"
 #include "server/gzip.h"
@@ -237,7 +238,8 @@ Response wait(const Call& call, const Run& run, SharedNamer& namer) {
   if (!index || *index >= run.trace().off_cpu.size()) return not_found("wait " + call.capture(1));
   json details = wait_json(run, static_cast<std::uint32_t>(*index));
   const auto& found = run.trace().off_cpu[*index];
-  name_frames(run, namer, found.stack, found.at_ns, true, details["frames"]);
+  name_frames(run, namer, found.stack, found.at_ns,
+              analysis::leaf_of(found) == analysis::Leaf::kReturn, details["frames"]);
   return json_response(details);
 }
 
