@@ -36,10 +36,12 @@ struct HeapWindow {
   std::uint64_t at_ns = 0;
   std::uint64_t elapsed_ns = 0;
   std::uint64_t lost_samples = 0;
-  std::uint64_t lost_frees = 0;    // as many samples seem alive that may not be
-  std::uint64_t untracked = 0;     // samples whose free nobody sees
-  std::uint64_t live_samples = 0;  // at its end, those older than the trace as well
-  bool is_own = false;             // of a HeapProfileEvent: all of the above is known
+  std::uint64_t lost_frees = 0;          // as many samples seem alive that may not be
+  std::uint64_t untracked = 0;           // samples whose free nobody sees
+  std::uint64_t live_samples = 0;        // at its end, those older than the trace as well
+  bool is_own = false;                   // of a HeapProfileEvent: all of the above is known
+  std::uint64_t sample_rate_bytes = 0;   // that was asked for; 0: not recorded
+  std::uint64_t largest_rate_bytes = 0;  // at which samples were drawn; likewise
 };
 
 // How many allocations a sample stands for; 1 where the rate isn't known. Never infinite.

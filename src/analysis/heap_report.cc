@@ -62,20 +62,47 @@ void add(HeapGroup& group, const SampleFilter& filter, std::uint64_t end_ns,
   }
 }
 
+// The rate that all of the trace was asked for; 0: it doesn't say, or says several.
+std::uint64_t only_rate(const Trace& trace) {
+  std::string_view text;
+  for (const MetadataEntry& entry : trace.metadata) {
+    if (entry.key != "memory.sample_rate_bytes") {
+      continue;
+    }
+    if (!text.empty() && entry.value != text) {
+      return 0;
+    }
+    text = entry.value;
+  }
+  std::uint64_t rate = 0;
+  std::from_chars(text.data(), text.data() + text.size(), rate);
+  return rate;
+}
+
+// A stretch that began before the range's end.
+bool begins_in_time(const HeapWindow& window, const SampleFilter& filter) {
+  return window.at_ns - std::min(window.at_ns, window.elapsed_ns) < filter.to_ns;
+}
+
 // Of samples at the rate that was asked for, one in so many was taken at times; 1: all, or the
-// trace doesn't say what was asked for.
+// trace doesn't say what was asked for. Runs may have asked for different rates.
 std::uint64_t thinning_in(const Trace& trace, const SampleFilter& filter) {
-  const std::string_view text = trace.metadata_value("memory.sample_rate_bytes");
-  std::uint64_t asked = 0;
-  std::from_chars(text.data(), text.data() + text.size(), asked);
-  std::uint64_t largest = asked;
-  for (std::size_t i = 0; i < trace.heap.size(); ++i) {
-    const HeapSample& sample = trace.heap[i];
-    if (sample.at_ns >= filter.from_ns && sample.at_ns < filter.to_ns) {
-      largest = std::max(largest, sample.rate_bytes);
+  std::uint64_t one_in = 1;
+  for (const HeapWindow& window : trace.heap_windows) {
+    if (window.sample_rate_bytes != 0 && window.at_ns >= filter.from_ns &&
+        begins_in_time(window, filter)) {
+      one_in = std::max(one_in, window.largest_rate_bytes / window.sample_rate_bytes);
     }
   }
-  return asked == 0 ? 1 : largest / asked;
+  // After the last one, of a run that was killed, samples alone tell.
+  const std::uint64_t asked = only_rate(trace);
+  for (std::size_t i = 0; asked != 0 && i < trace.heap.size(); ++i) {
+    const HeapSample& sample = trace.heap[i];
+    if (sample.at_ns >= filter.from_ns && sample.at_ns < filter.to_ns) {
+      one_in = std::max(one_in, sample.rate_bytes / asked);
+    }
+  }
+  return one_in;
 }
 
 void add_thinning_note(const Trace& trace, HeapReport& report) {
@@ -93,11 +120,11 @@ void add_notes(const Trace& trace, HeapReport& report) {
   HeapWindow sums;
   const HeapWindow* last = nullptr;
   for (const HeapWindow& window : trace.heap_windows) {
-    // A stretch that began before the range's end; its frees may be of anything in it.
-    if (window.at_ns - std::min(window.at_ns, window.elapsed_ns) >= report.filter.to_ns) {
+    if (!begins_in_time(window, report.filter)) {
       break;
     }
-    sums.lost_frees = sum_of(sums.lost_frees, window.lost_frees);  // also of what was there before
+    // Frees may be of anything in it, also of what was there before.
+    sums.lost_frees = sum_of(sums.lost_frees, window.lost_frees);
     if (window.at_ns < report.filter.from_ns) {
       continue;
     }

@@ -209,6 +209,29 @@ TEST(HeapReport, ThinnedSamplesWeighByTheirOwnRateAndANoteSaysSo) {
   EXPECT_FALSE(mentions(heap_report(all.load(), {}, HeapBy::kSite), "at times"));
 }
 
+TEST(HeapReport, WhatARunAskedForIsNotHeldAgainstAnotherRunsSamples) {
+  const auto report = [](std::uint64_t asked, std::uint64_t then_asked) {
+    HeapTrace made;  // all samples of both runs are at 4096
+    for (const std::uint64_t rate : {asked, then_asked}) {
+      const std::uint64_t at_ns = rate == asked ? 2'000'000 : 4'000'000;
+      made.builder().metadata(at_ns, "memory.sample_rate_bytes", std::to_string(rate));
+      made.alloc({.at_ns = at_ns + 10, .addr = at_ns, .rate = 4096});
+      made.profile(at_ns + 1'000'000, 0, 0, 1, 4096, rate);
+    }
+    return heap_report(made.load(), {}, HeapBy::kSite);
+  };
+  EXPECT_TRUE(mentions(report(512, 4096), "at times one sample in 8 was taken"));
+  EXPECT_TRUE(mentions(report(4096, 512), "at times one sample in 8 was taken"));
+  HeapTrace whole;
+  whole.alloc({.at_ns = 10, .addr = 1, .rate = 4096});
+  whole.profile(20, 0, 0, 1, 4096, 4096);
+  whole.builder().metadata(30, "memory.sample_rate_bytes", "4096");
+  whole.alloc({.at_ns = 35, .addr = 2, .rate = 512});
+  whole.profile(40, 0, 0, 2, 512, 512);
+  whole.builder().metadata(45, "memory.sample_rate_bytes", "512");
+  EXPECT_FALSE(mentions(heap_report(whole.load(), {}, HeapBy::kSite), "at times"));
+}
+
 TEST(HeapReport, WithoutFreesNothingIsSaidToLive) {
   HeapTrace made;
   made.alloc({.at_ns = 10, .addr = 1, .is_tracked = false});

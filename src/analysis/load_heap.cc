@@ -60,6 +60,8 @@ void Loader::Impl::on_heap_profile(const Event& event, const Plan& plan) {
   window.untracked = number(event, plan.field[3], 0);
   window.live_samples = number(event, plan.field[4], 0);
   window.is_own = true;
+  window.sample_rate_bytes = number(event, plan.field[6], 0);
+  window.largest_rate_bytes = number(event, plan.field[7], 0);
   trace_.heap_windows.push_back(window);
   trace_.tracks_live_heap = trace_.tracks_live_heap || number(event, plan.field[5], 0) != 0;
 }

@@ -84,7 +84,8 @@ std::span<const Loader::Impl::Known> Loader::Impl::known_types() {
       {"FreeEvent", &I::on_free, {"addr", "alloc_timestamp_ns"}},
       {"HeapProfileEvent",
        &I::on_heap_profile,
-       {"elapsed_ns", "lost_samples", "lost_frees", "untracked", "live_samples", "tracks_live"}},
+       {"elapsed_ns", "lost_samples", "lost_frees", "untracked", "live_samples", "tracks_live",
+        "sample_rate_bytes", "largest_rate_bytes"}},
       {"MemoryProfileOverflowEvent", &I::on_heap_overflow, {"dropped_allocs", "dropped_frees"}},
       {"TaskDumpEvent", &I::on_task_dump, {"task_id", "callchain"}},
   };

@@ -51,7 +51,8 @@ void HeapTrace::free(std::uint64_t at_ns, std::uint64_t addr, std::uint64_t allo
 }
 
 void HeapTrace::profile(std::uint64_t at_ns, std::uint64_t lost_samples, std::uint64_t lost_frees,
-                        std::uint64_t live_samples, std::uint64_t largest_rate) {
+                        std::uint64_t live_samples, std::uint64_t largest_rate,
+                        std::uint64_t rate) {
   auto& out = builder_.encoder();
   out.schema(102, "HeapProfileEvent", true,
              {{"elapsed_ns", FieldType::kVarint},
@@ -69,7 +70,7 @@ void HeapTrace::profile(std::uint64_t at_ns, std::uint64_t lost_samples, std::ui
   out.varint(0);
   out.varint(live_samples);
   out.boolean(true);
-  out.varint(kRate);
+  out.varint(rate);
   out.varint(largest_rate);
 }
 

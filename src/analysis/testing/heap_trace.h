@@ -29,7 +29,8 @@ class HeapTrace {
   void free(std::uint64_t at_ns, std::uint64_t addr, std::uint64_t alloc_ns);
   // Of a millisecond, with live samples tracked.
   void profile(std::uint64_t at_ns, std::uint64_t lost_samples, std::uint64_t lost_frees,
-               std::uint64_t live_samples, std::uint64_t largest_rate = kRate);
+               std::uint64_t live_samples, std::uint64_t largest_rate = kRate,
+               std::uint64_t rate = kRate);
   static constexpr std::uint64_t kRate = 512;  // that was asked for
   TraceBuilder& builder() { return builder_; }
   Trace load() { return builder_.load(); }
