@@ -8,6 +8,8 @@
 #include <atomic>
 #include <memory>
 
+#include "recorder/fork_child.h"
+
 namespace dial9::internal {
 namespace {
 
@@ -15,7 +17,13 @@ constexpr std::size_t kMostAddresses = 4096;
 constexpr std::size_t kPlaces = 1024;
 
 struct Seen {
+  bool is_own() const noexcept {
+    return process != 0 ? process == process_number() : pid == ::getpid();
+  }
+
   const pid_t pid = ::getpid();
+  // Spares a system call a stack where every child is noticed by it; 0: it isn't.
+  const std::uint32_t process = is_fork_page_wiped() ? process_number() : 0;
   std::atomic_flag is_taken{};                // nobody waits for it
   std::array<std::uint64_t, kPlaces> last{};  // by a hash: the same again is passed over
   std::vector<std::uint64_t> addresses;
@@ -33,7 +41,7 @@ std::size_t place_of(std::uint64_t address) {
 class Hold {
  public:
   Hold() noexcept : seen_(g_seen.load(std::memory_order_acquire)) {
-    const bool is_own = seen_ != nullptr && seen_->pid == ::getpid();
+    const bool is_own = seen_ != nullptr && seen_->is_own();
     if (!is_own || seen_->is_taken.test_and_set(std::memory_order_acquire)) seen_ = nullptr;
   }
   ~Hold() {
@@ -67,7 +75,7 @@ void see_code(std::span<const std::uint64_t> frames, FirstFrame first) noexcept 
 
 void want_seen_code(bool is_wanted) {
   const Seen* const before = g_seen.load(std::memory_order_acquire);
-  if (is_wanted && (before == nullptr || before->pid != ::getpid())) {
+  if (is_wanted && (before == nullptr || !before->is_own())) {
     auto fresh = std::make_unique<Seen>();
     fresh->addresses.reserve(kMostAddresses);
     g_seen.store(fresh.release(), std::memory_order_release);  // the parent's stays

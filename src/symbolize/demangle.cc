@@ -11,11 +11,10 @@ namespace dial9::symbolize {
 namespace {
 
 constexpr std::size_t kMaxMangledBytes = 4096;
-constexpr double kMostUnfoldedBytes = 1e8;
 
 // What it may unfold to at most: k references make a name that had none the cube root of 3 to the
 // k-th times as long (three to a part is the worst).
-bool is_harmless(std::string_view name) {
+bool is_harmless(std::string_view name, std::size_t most_bytes) {
   constexpr double kGrowth = 1.4422495703;
   double bytes = static_cast<double>(name.size());
   for (std::size_t i = 0; i + 1 < name.size(); ++i) {
@@ -25,7 +24,7 @@ bool is_harmless(std::string_view name) {
                                                (name[i] == 'S' && next >= 'A' && next <= 'Z'));
     bytes *= is_reference ? kGrowth : 1;
   }
-  return bytes <= kMostUnfoldedBytes;
+  return bytes <= static_cast<double>(most_bytes);
 }
 
 bool take_end(std::string_view* text, std::string_view end) {
@@ -66,9 +65,10 @@ std::string coroutine_text(const std::string& text) {
 
 }  // namespace
 
-std::string demangle(std::string_view name) {
+std::string demangle(std::string_view name, std::size_t most_bytes) {
   std::string mangled(name);
-  if (!mangled.starts_with("_Z") || mangled.size() > kMaxMangledBytes || !is_harmless(mangled)) {
+  if (!mangled.starts_with("_Z") || mangled.size() > kMaxMangledBytes ||
+      !is_harmless(mangled, most_bytes)) {
     return mangled;
   }
   int status = 0;

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,7 +11,8 @@ namespace dial9::symbolize {
 
 // A coroutine's body, which compilers cut into functions of their own, has its name as it is
 // written and " [coroutine]" behind it. `name` itself where it isn't a mangled C++ name, is longer
-// than 4 KiB, or refers to parts of itself so often that it might unfold to more than 100 MB.
-std::string demangle(std::string_view name);
+// than 4 KiB, or refers to parts of itself so often that it might unfold to more than `most_bytes`
+// (as it is: what a tool has room for; a host's process has less).
+std::string demangle(std::string_view name, std::size_t most_bytes = 100'000'000);
 
 }  // namespace dial9::symbolize

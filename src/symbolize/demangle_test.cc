@@ -72,5 +72,11 @@ TEST(Demangle, DoesNotUnfoldANameThatWouldNeverEnd) {
   EXPECT_EQ(demangle(bomb(30)), bomb(30));
 }
 
+TEST(Demangle, UnfoldsNoFurtherThanItsCallerHasRoom) {
+  EXPECT_GT(demangle(bomb(8)).size(), bomb(8).size());
+  EXPECT_EQ(demangle(bomb(8), 65'536), bomb(8));
+  EXPECT_EQ(demangle("_ZN5dial94pour3cupEi", 65'536), "dial9::pour::cup(int)");
+}
+
 }  // namespace
 }  // namespace dial9::symbolize

@@ -23,8 +23,8 @@ class SymbolScan {
     std::string name;  // mangled
   };
 
-  // `addresses`: of the file, sorted, each once. Errors: as ElfFile::open's. A file without a
-  // table is one that names nothing.
+  // `addresses`: of the file, sorted, each once; each takes up to 4 KiB, that of its name. Errors:
+  // as ElfFile::open's. A file without a table is one that names nothing.
   static Result<SymbolScan> open(const FileReader& reader, std::uint64_t file_bytes,
                                  std::span<const std::uint64_t> addresses);
 

@@ -21,10 +21,17 @@ std::vector<SymbolScan::Function> scan(const std::string& bytes,
   return scan->take();
 }
 
-// Addresses that are spread over a file's code, some in no function.
-std::vector<std::uint64_t> some_addresses(std::uint64_t most) {
-  std::vector<std::uint64_t> addresses;
-  for (std::uint64_t at = 0; at < most; at += most / 1500) addresses.push_back(at);
+// Addresses that are spread over a file's code, whatever else is in it; two in no function.
+std::vector<std::uint64_t> some_addresses(const ElfFile& file) {
+  std::vector<std::uint64_t> addresses = {0, ~std::uint64_t{0}};
+  for (const ElfFile::Section& section : file.sections()) {
+    const Elf64_Shdr& code = section.header;
+    if ((code.sh_flags & SHF_EXECINSTR) == 0) continue;
+    const std::uint64_t gap = code.sh_size / 1500 + 1;
+    for (std::uint64_t at = 0; at < code.sh_size; at += gap) addresses.push_back(code.sh_addr + at);
+  }
+  std::sort(addresses.begin(), addresses.end());
+  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
   return addresses;
 }
 
@@ -34,7 +41,7 @@ TEST(SymbolScan, FindsWhatTheWholeTableSaysWhateverThePieces) {
   const auto file = ElfFile::open(reader, bytes.size());
   ASSERT_TRUE(file);
   const ElfSymbols symbols = ElfSymbols::read(*file);
-  const auto addresses = some_addresses(bytes.size());
+  const auto addresses = some_addresses(*file);
   const auto found = scan(bytes, addresses, 10'000);
   EXPECT_GT(found.size(), 100U);
   std::size_t named = 0;
@@ -72,8 +79,9 @@ TEST(SymbolScan, HasTheBuildIdAndNamesNothingThatNobodyAskedFor) {
 TEST(SymbolScan, AFileThatEndsMeanwhileNamesNothing) {
   const std::string bytes = testing::content_of("/proc/self/exe");
   const FileReader reader = testing::reader_of(bytes);
-  const auto addresses = some_addresses(bytes.size());
-  auto scan = SymbolScan::open(reader, bytes.size(), addresses);
+  const auto file = ElfFile::open(reader, bytes.size());
+  ASSERT_TRUE(file);
+  auto scan = SymbolScan::open(reader, bytes.size(), some_addresses(*file));
   ASSERT_TRUE(scan);
   ASSERT_TRUE(scan->step(reader, 10'000));
   ASSERT_FALSE(scan->is_done());
