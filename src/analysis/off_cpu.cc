@@ -500,6 +500,12 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
 
 }  // namespace
 
+// Where no call was seen it may be anywhere, also at a function's first instruction.
+Leaf leaf_of(const OffCpuWait& wait) {
+  const bool is_anywhere = wait.is_preempted || (wait.is_exact && wait.call == kNoName);
+  return is_anywhere ? Leaf::kInterrupted : Leaf::kReturn;
+}
+
 OffCpuReport take_off_cpu_stacks(const Trace& trace, const OffCpuReportOptions& options,
                                  const UseStack& use) {
   OffCpuReport report(options.is_inverted);
