@@ -10,11 +10,13 @@
 
 #include "analysis/loader.h"
 #include "analysis/testing/cpu_trace.h"
+#include "analysis/testing/symbols.h"
 
 namespace dial9::analysis {
 namespace {
 
 using format::FieldType;
+using testing::add_symbol;
 using testing::TraceBuilder;
 
 using Samples = testing::CpuTrace;
@@ -258,32 +260,10 @@ TEST(CpuFlame, KeepsTheModulesOfTwoProcessesApart) {
   EXPECT_EQ(folded(samples.builder.load(), {}, &namer), "/aaaa-1@16 1\n/bbbb-2@16 1\n");
 }
 
-// A name alone of the function at [begin, begin + bytes), as who records writes it; of a writer
-// that knows lines, with its line.
-void add_symbol(TraceBuilder& builder, std::uint64_t begin, std::uint64_t bytes,
-                const std::string& name, std::uint64_t line = 0) {
-  constexpr std::uint16_t kSymbol = 120;
-  format::Encoder& out = builder.encoder();
-  out.schema(kSymbol, "SymbolTableEntry", true,
-             {{"addr", FieldType::kVarint},
-              {"size", FieldType::kVarint},
-              {"symbol_name", FieldType::kPooledString},
-              {"inline_depth", FieldType::kVarint},
-              {"source_file", FieldType::kPooledString},
-              {"source_line", FieldType::kVarint}});
-  out.begin(kSymbol, 0);
-  out.varint(begin);
-  out.varint(bytes);
-  out.pooled_string(name);
-  out.varint(0);
-  out.pooled_string(line == 0 ? "" : "a.cc");
-  out.varint(line);
-}
-
 TEST(CpuFlame, NamesByTheRecordersOwnSymbolsWhatNoFileNames) {
   Samples samples;
   samples.module("/bin/app", 0x1000);
-  add_symbol(samples.builder, 0x1010, 0x10, "work()");
+  add_symbol(samples.builder.encoder(), {0x1010, 0x10, "work()"});
   samples.add({.at_ns = 10, .frames = {0x1018}});
   samples.add({.at_ns = 11, .frames = {0x1020}});
   const Trace trace = samples.builder.load();
@@ -296,7 +276,7 @@ TEST(CpuFlame, NamesByTheRecordersOwnSymbolsWhatNoFileNames) {
 TEST(CpuFlame, PrefersSymbolsWithLinesToFiles) {
   Samples samples;
   samples.module("/bin/app", 0x1000);
-  add_symbol(samples.builder, 0x1010, 0x10, "work()", 7);
+  add_symbol(samples.builder.encoder(), {0x1010, 0x10, "work()", 0, "a.cc", 7});
   samples.add({.at_ns = 10, .frames = {0x1018}});
   Namer namer;
   EXPECT_EQ(folded(samples.builder.load(), {}, &namer), "work() 1\n");
@@ -308,7 +288,7 @@ TEST(CpuFlame, KeepsTheSymbolsOfTwoProcessesApart) {
     samples.builder.new_stream();
     samples.builder.metadata(1, "boot_id", name);
     samples.add({.at_ns = 150, .frames = {0x1018}});
-    if (name == "aaaa-1") add_symbol(samples.builder, 0x1010, 0x10, "work()");
+    if (name == "aaaa-1") add_symbol(samples.builder.encoder(), {0x1010, 0x10, "work()"});
   }
   EXPECT_EQ(folded(samples.builder.load()), "0x1018 1\nwork() 1\n");
 }

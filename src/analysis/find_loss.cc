@@ -44,14 +44,19 @@ std::string stretches_text(const Trace& trace, const Cause& cause) {
          "); delays and span times that cross one are not judged";
 }
 
-Finding unknown_loss(const Trace& trace, const std::string& name, const Cause& cause) {
+Finding begin_finding(std::string_view name, const Cause& cause, std::uint64_t count) {
   Finding finding;
   finding.kind = FindingKind::kLoss;
-  finding.severity = Severity::kWarning;
-  finding.count = cause.records;
+  finding.count = count;
   finding.where = name;
   finding.at_ns = cause.first_ns;
   finding.end_ns = cause.last_ns;
+  return finding;
+}
+
+Finding unknown_loss(const Trace& trace, const std::string& name, const Cause& cause) {
+  Finding finding = begin_finding(name, cause, cause.records);
+  finding.severity = Severity::kWarning;
   finding.message = "an unknown number of events is missing (" + name + ")";
   finding.evidence.push_back(stretches_text(trace, cause));
   finding.next = name == kMissingSegments
@@ -63,12 +68,7 @@ Finding unknown_loss(const Trace& trace, const std::string& name, const Cause& c
 
 // Nothing is wrong; but whoever misses something there must know why.
 Finding recording_off(const Trace& trace, const Cause& cause) {
-  Finding finding;
-  finding.kind = FindingKind::kLoss;
-  finding.count = cause.records;
-  finding.where = kRecordingOff;
-  finding.at_ns = cause.first_ns;
-  finding.end_ns = cause.last_ns;
+  Finding finding = begin_finding(kRecordingOff, cause, cause.records);
   finding.message = "recording was off for " + human_duration(cause.length_ns) +
                     "; nothing is known of that time";
   finding.evidence.push_back("first at " + moment_text(trace, cause.first_ns) + ", last until " +
@@ -79,12 +79,7 @@ Finding recording_off(const Trace& trace, const Cause& cause) {
 }
 
 Finding counted_loss(const Trace& trace, const std::string& name, const Cause& cause) {
-  Finding finding;
-  finding.kind = FindingKind::kLoss;
-  finding.count = cause.count;
-  finding.where = name;
-  finding.at_ns = cause.first_ns;
-  finding.end_ns = cause.last_ns;
+  Finding finding = begin_finding(name, cause, cause.count);
   const double share =
       static_cast<double>(cause.count) / static_cast<double>(trace.events + cause.count);
   if (share >= kWarningShare) {

@@ -8,10 +8,12 @@
 
 #include "analysis/heap_flame.h"
 #include "analysis/testing/heap_trace.h"
+#include "analysis/testing/symbols.h"
 
 namespace dial9::analysis {
 namespace {
 
+using testing::add_symbol;
 using testing::HeapTrace;
 using testing::MadeAlloc;
 
@@ -243,26 +245,6 @@ TEST(HeapReport, WithoutFreesNothingIsSaidToLive) {
   EXPECT_NE(heap_json(trace, report, {}).find("\"live\": null"), std::string::npos);
 }
 
-// The functions of the file, by the trace's own symbols.
-void add_function(HeapTrace& made, std::uint64_t address, const std::string& name) {
-  constexpr std::uint16_t kSymbol = 121;
-  using format::FieldType;
-  format::Encoder& out = made.builder().encoder();
-  out.schema(kSymbol, "SymbolTableEntry", true,
-             {{"addr", FieldType::kVarint},
-              {"size", FieldType::kVarint},
-              {"symbol_name", FieldType::kPooledString},
-              {"inline_depth", FieldType::kVarint},
-              {"source_file", FieldType::kPooledString},
-              {"source_line", FieldType::kVarint}});
-  out.begin(kSymbol, 0);
-  for (const std::uint64_t value : {address, std::uint64_t{16}}) out.varint(value);
-  out.pooled_string(name);
-  out.varint(0);
-  out.pooled_string("");
-  out.varint(0);
-}
-
 TEST(HeapFlame, ASiteBeginsWithTheInnermostFunctionThatIsNobodysPlumbing) {
   HeapTrace made;
   const std::vector<std::string> functions = {
@@ -276,7 +258,7 @@ TEST(HeapFlame, ASiteBeginsWithTheInnermostFunctionThatIsNobodysPlumbing) {
   std::vector<std::uint64_t> frames;
   for (std::size_t i = 0; i < functions.size(); ++i) {
     const std::uint64_t at = 0x1000 + 0x100 * i;
-    add_function(made, at, functions[i]);
+    add_symbol(made.builder().encoder(), {at, 16, functions[i]});
     frames.push_back(at + 4);
   }
   made.alloc({.at_ns = 10, .size = 300, .addr = 1, .frames = frames});
@@ -304,7 +286,7 @@ TEST(HeapFlame, AFunctionThatOnlyLooksLikeAnAllocatorsIsASite) {
   HeapTrace made;
   std::uint64_t at = 0x1000;
   for (const auto& [name, is_site] : cases) {
-    add_function(made, at, name);
+    add_symbol(made.builder().encoder(), {at, 16, name});
     made.alloc({.at_ns = at, .size = 0x10000 - at, .addr = at, .frames = {at + 4, 0xB}});
     at += 0x100;
   }

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "analysis/findings.h"
+#include "analysis/testing/symbols.h"
 #include "analysis/testing/trace_builder.h"
 
 namespace dial9::analysis {
 namespace {
 
+using testing::add_symbol;
 using testing::TraceBuilder;
 
 constexpr std::uint64_t kMs = 1'000'000;
@@ -30,15 +32,8 @@ void add_schemas(format::Encoder& out) {
               {"call", FieldType::kPooledString, true},
               {"fd", FieldType::kVarint, true},
               {"peer", FieldType::kPooledString, true}});
-  out.schema(201, "SymbolTableEntry", true,
-             {{"addr", FieldType::kVarint},
-              {"size", FieldType::kVarint},
-              {"symbol_name", FieldType::kPooledString}});
   const auto symbol = [&](std::uint64_t address, std::string_view name) {
-    out.begin(201, 0);
-    out.varint(address);
-    out.varint(0x100);
-    out.pooled_string(name);
+    add_symbol(out, {address, 0x100, name});
   };
   symbol(0x1000, "__libc_recv");
   symbol(0x2000, "recv");

@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "analysis/testing/symbols.h"
 #include "analysis/testing/trace_builder.h"
 
 namespace dial9::analysis {
 namespace {
 
 using format::FieldType;
+using testing::add_symbol;
 using testing::OffCpuWaitEvent;
 using testing::TraceBuilder;
 
@@ -206,17 +208,8 @@ TEST(OffCpuReport, AStackOfASwitchIsNamedByTheInstructionAndParksAreNoWaits) {
   builder.park(100, 3, 7);
   builder.unpark(200, 3, TraceBuilder::kNoWait, 7);
   builder.park(900, 3, 7);
-  auto& out = builder.encoder();
-  out.schema(101, "SymbolTableEntry", true,
-             {{"addr", FieldType::kVarint},
-              {"size", FieldType::kVarint},
-              {"symbol_name", FieldType::kPooledString}});
-  for (const auto& [address, name] : {std::pair(0x1000U, "before"), std::pair(0x1010U, "here")}) {
-    out.begin(101, 0);
-    out.varint(address);
-    out.varint(0x10);
-    out.pooled_string(name);
-  }
+  add_symbol(builder.encoder(), {0x1000, 0x10, "before"});
+  add_symbol(builder.encoder(), {0x1010, 0x10, "here"});
   builder.off_cpu({.at_ns = 110, .proven_ns = 80, .frames = {0x1010}, .is_exact = true});
   builder.off_cpu({.at_ns = 300, .proven_ns = 70, .frames = {0x1010}, .is_exact = true});
   const OffCpuReport report = off_cpu_report(builder.load(), {}, nullptr);
@@ -426,19 +419,8 @@ TEST(OffCpuReport, OfThreadsOnlyRecordsInTheRangeCount) {
 
 TEST(OffCpuReport, ShowsStacksWithoutTheirOuterFramesAndNamesReturnAddresses) {
   TraceBuilder builder;
-  auto& out = builder.encoder();
-  out.schema(101, "SymbolTableEntry", true,
-             {{"addr", FieldType::kVarint},
-              {"size", FieldType::kVarint},
-              {"symbol_name", FieldType::kPooledString}});
-  const auto symbol = [&](std::uint64_t address, std::string_view name) {
-    out.begin(101, 0);
-    out.varint(address);
-    out.varint(0x10);
-    out.pooled_string(name);
-  };
-  symbol(0x1000, "recv");
-  symbol(0x1010, "next");
+  add_symbol(builder.encoder(), {0x1000, 0x10, "recv"});
+  add_symbol(builder.encoder(), {0x1010, 0x10, "next"});
   builder.off_cpu({.at_ns = 1, .proven_ns = 5, .frames = {0x1010}, .is_truncated = true});
   EXPECT_EQ(flame_folded(off_cpu_report(builder.load(), {}, nullptr).tree),
             "[outer frames missing];recv 5\n");

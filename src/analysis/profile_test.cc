@@ -5,16 +5,17 @@
 #include <gtest/gtest.h>
 
 #include "analysis/loader.h"
+#include "analysis/testing/symbols.h"
 #include "analysis/testing/trace_builder.h"
 
 namespace dial9::analysis {
 namespace {
 
 using format::FieldType;
+using testing::add_symbol;
 using testing::TraceBuilder;
 
 constexpr std::uint16_t kSample = 100;
-constexpr std::uint16_t kSymbol = 101;
 constexpr std::uint16_t kDump = 102;
 
 void sample(TraceBuilder& builder, std::uint64_t at_ns, std::uint32_t tid,
@@ -41,21 +42,7 @@ void sample(TraceBuilder& builder, std::uint64_t at_ns, std::uint32_t tid,
 
 void symbol(TraceBuilder& builder, std::uint64_t addr, std::uint64_t size, std::string_view name,
             std::uint64_t inline_depth = 0) {
-  auto& out = builder.encoder();
-  out.schema(kSymbol, "SymbolTableEntry", false,
-             {{"addr", FieldType::kVarint},
-              {"size", FieldType::kVarint},
-              {"symbol_name", FieldType::kPooledString},
-              {"inline_depth", FieldType::kVarint},
-              {"source_file", FieldType::kPooledString},
-              {"source_line", FieldType::kVarint}});
-  out.begin_untimed(kSymbol);
-  out.varint(addr);
-  out.varint(size);
-  out.pooled_string(name);
-  out.varint(inline_depth);
-  out.pooled_string("a.cc");
-  out.varint(7);
+  add_symbol(builder.encoder(), {addr, size, name, inline_depth, "a.cc", 7});
 }
 
 void dump(TraceBuilder& builder, std::uint64_t at_ns, std::uint64_t task,

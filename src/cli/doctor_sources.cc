@@ -3,7 +3,9 @@
 #include "cli/doctor_sources.h"
 
 #include <chrono>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "analysis/human.h"
 #include "base/descriptor_numbers.h"
@@ -28,60 +30,49 @@ void run_and_sleep() {
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
 }
 
+struct Source {
+  const char* name;
+  const char* variable;
+  bool is_on;
+  bool must_produce;
+  std::function<Status()> add;
+};
+
+std::vector<Source> sources_of(const internal::EnvironmentPlan& plan) {
+  return {
+      {"platform_stalls", "DIAL9_PLATFORM_STALLS_ENABLED", plan.platform_stalls_period.count() != 0,
+       false, [] { return add_platform_stalls(kPeriod); }},
+      {"resources", "DIAL9_RESOURCES_ENABLED", plan.resources_period.count() != 0, true,
+       [] { return add_resources(kPeriod); }},
+      {"accept_queues", "DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED",
+       plan.accept_queues_period.count() != 0, false, [] { return add_accept_queues(kPeriod); }},
+      {"cpu_samples", "DIAL9_CPU_PROFILE_ENABLED", plan.cpu_sample_hz != 0, true,
+       [plan] {
+         return add_cpu_samples({.frequency_hz = plan.cpu_sample_hz,
+                                 .signal = plan.cpu_signal,
+                                 .backend = plan.cpu_backend});
+       }},
+      {"off_cpu_samples", "DIAL9_SCHEDULE_PROFILE_ENABLED", plan.off_cpu_hz != 0, true, [plan] {
+         return add_off_cpu_samples({.frequency_hz = plan.off_cpu_hz,
+                                     .has_switches = plan.has_off_cpu_switches,
+                                     .has_switch_stacks = plan.has_off_cpu_switch_stacks});
+       }}};
+}
+
 // `refusal` stands for the error of each that is on where it isn't empty: then none is started.
-void add_periodic(std::vector<SourceFacts>& facts, const internal::EnvironmentPlan& plan,
-                  const std::string& refusal) {
-  const struct {
-    const char* name;
-    const char* variable;
-    bool is_on;
-    bool must_produce;
-    Status (*add)(std::chrono::nanoseconds) noexcept;
-  } sources[] = {{"platform_stalls", "DIAL9_PLATFORM_STALLS_ENABLED",
-                  plan.platform_stalls_period.count() != 0, false, add_platform_stalls},
-                 {"resources", "DIAL9_RESOURCES_ENABLED", plan.resources_period.count() != 0, true,
-                  add_resources},
-                 {"accept_queues", "DIAL9_SOCKET_ACCEPT_QUEUES_ENABLED",
-                  plan.accept_queues_period.count() != 0, false, add_accept_queues}};
-  for (const auto& source : sources) {
+std::vector<SourceFacts> add_all(const internal::EnvironmentPlan& plan,
+                                 const std::string& refusal) {
+  std::vector<SourceFacts> facts;
+  for (const Source& source : sources_of(plan)) {
     SourceFacts one;
     one.name = source.name;
     one.variable = source.variable;
     one.is_on = source.is_on;
     one.must_produce = source.must_produce;
-    if (one.is_on) one.error = refusal.empty() ? source.add(kPeriod).message() : refusal;
+    if (one.is_on) one.error = refusal.empty() ? source.add().message() : refusal;
     facts.push_back(std::move(one));
   }
-}
-
-void add_samplers(std::vector<SourceFacts>& facts, const internal::EnvironmentPlan& plan,
-                  const std::string& refusal) {
-  SourceFacts cpu;
-  cpu.name = "cpu_samples";
-  cpu.variable = "DIAL9_CPU_PROFILE_ENABLED";
-  cpu.is_on = plan.cpu_sample_hz != 0;
-  cpu.must_produce = true;
-  if (cpu.is_on) cpu.error = refusal;
-  if (cpu.is_on && refusal.empty()) {
-    cpu.error = add_cpu_samples({.frequency_hz = plan.cpu_sample_hz,
-                                 .signal = plan.cpu_signal,
-                                 .backend = plan.cpu_backend})
-                    .message();
-  }
-  facts.push_back(std::move(cpu));
-  SourceFacts off_cpu;
-  off_cpu.name = "off_cpu_samples";
-  off_cpu.variable = "DIAL9_SCHEDULE_PROFILE_ENABLED";
-  off_cpu.is_on = plan.off_cpu_hz != 0;
-  off_cpu.must_produce = true;
-  if (off_cpu.is_on) off_cpu.error = refusal;
-  if (off_cpu.is_on && refusal.empty()) {
-    off_cpu.error = add_off_cpu_samples({.frequency_hz = plan.off_cpu_hz,
-                                         .has_switches = plan.has_off_cpu_switches,
-                                         .has_switch_stacks = plan.has_off_cpu_switch_stacks})
-                        .message();
-  }
-  facts.push_back(std::move(off_cpu));
+  return facts;
 }
 
 void take_counts(std::vector<SourceFacts>& facts, const std::vector<SourceStatus>& statuses) {
@@ -132,7 +123,6 @@ Check check_source(const SourceFacts& facts) {
 
 std::vector<SourceFacts> try_sources(const internal::EnvironmentPlan& plan,
                                      const std::string& trial_directory) {
-  std::vector<SourceFacts> facts;
   RecorderOptions options = plan.options;
   options.directory = trial_directory;
   options.removes_dead_runs = false;
@@ -141,13 +131,9 @@ std::vector<SourceFacts> try_sources(const internal::EnvironmentPlan& plan,
   options.on_message = [](const std::string&) {};
   auto [recorder, status] = Recorder::start(options);
   if (!status || are_descriptors_few()) {
-    const std::string refusal = status ? descriptor_shortage() : status.message();
-    add_periodic(facts, plan, refusal);
-    add_samplers(facts, plan, refusal);
-    return facts;
+    return add_all(plan, status ? descriptor_shortage() : status.message());
   }
-  add_periodic(facts, plan, "");
-  add_samplers(facts, plan, "");
+  std::vector<SourceFacts> facts = add_all(plan, "");
   const auto until = Clock::now() + kLongest;
   do {
     run_and_sleep();

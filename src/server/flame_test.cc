@@ -338,15 +338,22 @@ TEST_F(FlameRoute, LooksForNoTaskSpanOrThreadOfARunInAnotherOne) {
       << "within a run an id is an id";
 }
 
-TEST_F(FlameRoute, CutsWhatIsEstimatedAroundAWaitToWhatItIsOf) {
+// A poll of 4 ms in which waits of 1 ms began, each with an estimate around it.
+testing::Bytes poll_with_waits(std::initializer_list<std::uint64_t> at, std::uint64_t share_ns) {
   analysis::testing::CpuTrace made;
   made.builder.poll(testing::kOriginNs, testing::kOriginNs + 4'000'000, 3, 9);
-  made.builder.off_cpu({.at_ns = testing::kOriginNs + 1'000'000,
-                        .proven_ns = 1'000'000,
-                        .share_ns = 5'000'000,
-                        .cause = "pipe"});
+  for (const std::uint64_t at_ns : at) {
+    made.builder.off_cpu({.at_ns = testing::kOriginNs + at_ns,
+                          .proven_ns = 1'000'000,
+                          .share_ns = share_ns,
+                          .cause = "pipe"});
+  }
   made.builder.park(testing::kOriginNs + 9'000'000, 3, 7);
-  source_->add("short", made.builder.take());
+  return made.builder.take();
+}
+
+TEST_F(FlameRoute, CutsWhatIsEstimatedAroundAWaitToWhatItIsOf) {
+  source_->add("short", poll_with_waits({1'000'000}, 5'000'000));
   open("short");
   const json longer = get("runs/short/flame?of=offcpu&worker=3&from=0&to=4000000");
   EXPECT_EQ(longer["total"], 4'000'000) << "an estimate is cut to the range";
@@ -354,16 +361,7 @@ TEST_F(FlameRoute, CutsWhatIsEstimatedAroundAWaitToWhatItIsOf) {
 }
 
 TEST_F(FlameRoute, SaysWhereItsSumIsLongerThanWhatItIsOf) {
-  analysis::testing::CpuTrace made;
-  made.builder.poll(testing::kOriginNs, testing::kOriginNs + 4'000'000, 3, 9);
-  for (const std::uint64_t at_ns : {1'000'000, 2'500'000}) {
-    made.builder.off_cpu({.at_ns = testing::kOriginNs + at_ns,
-                          .proven_ns = 1'000'000,
-                          .share_ns = 2'000'000,
-                          .cause = "pipe"});
-  }
-  made.builder.park(testing::kOriginNs + 9'000'000, 3, 7);
-  source_->add("short", made.builder.take());
+  source_->add("short", poll_with_waits({1'000'000, 2'500'000}, 2'000'000));
   open("short");
   const json longer = get("runs/short/flame?of=offcpu&worker=3&from=0&to=4000000");
   EXPECT_EQ(longer["total"], 6'000'000);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/testing/cpu_trace.h"
+#include "analysis/testing/symbols.h"
 #include "format/encoder.h"
 #include "server/details_json.h"
 #include "server/profile_json.h"
@@ -23,14 +24,7 @@ using nlohmann::json;
 
 constexpr std::uint64_t kOriginNs = testing::kOriginNs;
 
-void declare_dumps_and_symbols(Encoder& out) {
-  out.schema(2, "SymbolTableEntry", false,
-             {{"addr", FieldType::kVarint},
-              {"size", FieldType::kVarint},
-              {"symbol_name", FieldType::kPooledString},
-              {"inline_depth", FieldType::kVarint},
-              {"source_file", FieldType::kPooledString},
-              {"source_line", FieldType::kVarint}});
+void declare_dumps(Encoder& out) {
   out.schema(3, "TaskDumpEvent", true,
              {{"task_id", FieldType::kVarint}, {"callchain", FieldType::kPooledStackFrames}});
 }
@@ -51,13 +45,7 @@ void add_sample(Encoder& out, std::uint64_t at_ns, const std::vector<std::uint64
 
 // Of 16 bytes.
 void add_symbol(Encoder& out, std::uint64_t addr, std::string_view name, std::uint64_t depth) {
-  out.begin_untimed(2);
-  out.varint(addr);
-  out.varint(16);
-  out.pooled_string(name);
-  out.varint(depth);
-  out.pooled_string("/src/app/main.cc");
-  out.varint(12);
+  analysis::testing::add_symbol(out, {addr, 16, name, depth, "/src/app/main.cc", 12});
 }
 
 // Thread 5 is sampled each millisecond, `samples` times, in work() inlined into run(); task 7 is
@@ -65,7 +53,7 @@ void add_symbol(Encoder& out, std::uint64_t addr, std::string_view name, std::ui
 testing::Bytes profile_trace(std::uint32_t samples) {
   Encoder out;
   declare_samples(out);
-  declare_dumps_and_symbols(out);
+  declare_dumps(out);
   add_symbol(out, 0x1000, "run", 0);
   add_symbol(out, 0x1000, "work", 1);
   add_symbol(out, 0x2000, "std::wait", 0);
@@ -83,15 +71,11 @@ testing::Bytes profile_trace(std::uint32_t samples) {
 // all of std, with names of 10,000 letters.
 testing::Bytes hostile_trace() {
   Encoder out;
-  declare_dumps_and_symbols(out);
+  declare_dumps(out);
   for (std::uint64_t depth = 0; depth < 2'000; ++depth) {
-    out.begin_untimed(2);
-    out.varint(0x1000);
-    out.varint(1 << 20);
-    out.pooled_string("std::" + std::string(10'000, 'x'));
-    out.varint(depth);
-    out.pooled_string("/src/" + std::string(10'000, 'y'));
-    out.varint(12);
+    const std::string name = "std::" + std::string(10'000, 'x');
+    const std::string file = "/src/" + std::string(10'000, 'y');
+    analysis::testing::add_symbol(out, {0x1000, 1 << 20, name, depth, file, 12});
   }
   std::vector<std::uint64_t> frames;
   for (std::uint64_t i = 0; i < 5'000; ++i) frames.push_back(0x1000 + i);
@@ -128,7 +112,7 @@ TEST(Profile, NamesTheFramesOfASampleAndShowsWhatHasNoNameByItsAddress) {
 TEST(Profile, NamesACallerByTheCallNotByWhatBeginsBehindIt) {
   Encoder out;
   declare_samples(out);
-  declare_dumps_and_symbols(out);
+  declare_dumps(out);
   add_symbol(out, 0x1000, "f", 0);  // ends in a call that doesn't return
   add_symbol(out, 0x1010, "g", 0);
   add_symbol(out, 0x2000, "by_address", 0);

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -123,6 +124,38 @@ class SwitchStacksTest : public OffCpuTest {
     watch.emplace(switches.plan, &stacks.plan);
   }
   std::optional<SwitchWatch> watch;
+
+  // The stacks of a thread that was seen in a read, did `wait`, and is in a read again. The wait
+  // goes on until `release`, once the thread is in the kernel for it; no look is the sampler's
+  // meanwhile.
+  std::vector<SwitchStack> stacks_of(const std::function<void()>& wait,
+                                     const std::function<void()>& release) {
+    const PerfProbe switches = probe_perf_switches();
+    const PerfProbe stacks = probe_perf_switch_stacks();
+    EXPECT_TRUE(add_off_cpu_samples({.has_switch_stacks = true, .requires_switches = true}));
+    remove_off_cpu_samples();  // it has learnt the C library's functions
+    const auto own = make_thread_probe(&switches.plan, &stacks.plan);
+    Pipe begin;
+    Pipe end;
+    const Worker worker([&] {
+      wait_for_byte(begin.out.get());
+      wait();
+      wait_for_byte(end.out.get());
+    });
+    look(worker.tid(), "read");
+    std::vector<std::uint32_t> tids;
+    EXPECT_TRUE(own->list(&tids));
+    begin.release();
+    look(worker.tid(), "futex");
+    release();
+    while (look(worker.tid(), "read").fd != static_cast<std::uint64_t>(end.out.get())) {
+    }
+    std::vector<ThreadSwitch> told;
+    std::vector<SwitchStack> left;
+    EXPECT_TRUE(own->switches(worker.tid(), &told, &left));
+    end.release();
+    return left;
+  }
 };
 
 void sleep_ns(long ns) {
@@ -226,74 +259,36 @@ TEST_F(SwitchStacksTest, AThreadThatEndsGivesBothDescriptorsBack) {
 }
 
 TEST_F(SwitchStacksTest, AContendedLockIsALockThoughNoLookSawTheWait) {
-  const PerfProbe switches = probe_perf_switches();
-  const PerfProbe stacks = probe_perf_switch_stacks();
-  ASSERT_TRUE(add_off_cpu_samples({.has_switch_stacks = true, .requires_switches = true}));
-  remove_off_cpu_samples();  // it has learnt the C library's functions
-  const auto own = make_thread_probe(&switches.plan, &stacks.plan);
   std::mutex mutex;
-  Pipe begin;
-  Pipe end;
-  const Worker worker([&] {
-    wait_for_byte(begin.out.get());
-    mutex.lock();
-    mutex.unlock();
-    wait_for_byte(end.out.get());
-  });
   mutex.lock();
-  look(worker.tid(), "read");
-  std::vector<std::uint32_t> tids;
-  ASSERT_TRUE(own->list(&tids));
-  begin.release();
-  look(worker.tid(), "futex");
-  mutex.unlock();
-  while (look(worker.tid(), "read").fd != static_cast<std::uint64_t>(end.out.get())) {
-  }
-  std::vector<ThreadSwitch> told;
-  std::vector<SwitchStack> left;
-  ASSERT_TRUE(own->switches(worker.tid(), &told, &left));
-  end.release();
-  EXPECT_GE(std::ranges::count(left, "lock", &SwitchStack::cause), 1);
-  EXPECT_GE(std::ranges::count(left, "", &SwitchStack::cause), 1) << "a read is none";
+  const auto stacks = stacks_of(
+      [&] {
+        mutex.lock();
+        mutex.unlock();
+      },
+      [&] { mutex.unlock(); });
+  EXPECT_GE(std::ranges::count(stacks, "lock", &SwitchStack::cause), 1);
+  EXPECT_GE(std::ranges::count(stacks, "", &SwitchStack::cause), 1) << "a read is none";
 }
 
 TEST_F(SwitchStacksTest, AConditionIsAConditionThoughNoLookSawTheWait) {
-  const PerfProbe switches = probe_perf_switches();
-  const PerfProbe stacks = probe_perf_switch_stacks();
-  ASSERT_TRUE(add_off_cpu_samples({.has_switch_stacks = true, .requires_switches = true}));
-  remove_off_cpu_samples();  // it has learnt the C library's functions
-  const auto own = make_thread_probe(&switches.plan, &stacks.plan);
   std::mutex mutex;
   std::condition_variable condition;
   bool is_released = false;
-  Pipe begin;
-  Pipe end;
-  const Worker worker([&] {
-    wait_for_byte(begin.out.get());
-    {
-      std::unique_lock lock(mutex);
-      condition.wait(lock, [&] { return is_released; });
-    }
-    wait_for_byte(end.out.get());
-  });
-  look(worker.tid(), "read");
-  std::vector<std::uint32_t> tids;
-  ASSERT_TRUE(own->list(&tids));
-  begin.release();
-  look(worker.tid(), "futex");
-  {
-    const std::lock_guard lock(mutex);
-    is_released = true;
-  }
-  condition.notify_one();
-  while (look(worker.tid(), "read").fd != static_cast<std::uint64_t>(end.out.get())) {
-  }
-  std::vector<ThreadSwitch> told;
-  std::vector<SwitchStack> left;
-  ASSERT_TRUE(own->switches(worker.tid(), &told, &left));
-  end.release();
-  EXPECT_GE(std::ranges::count(left, "condition", &SwitchStack::cause), 1);
-  EXPECT_GE(std::ranges::count(left, "", &SwitchStack::cause), 1) << "a read is none";
+  const auto stacks = stacks_of(
+      [&] {
+        std::unique_lock lock(mutex);
+        condition.wait(lock, [&] { return is_released; });
+      },
+      [&] {
+        {
+          const std::lock_guard lock(mutex);
+          is_released = true;
+        }
+        condition.notify_one();
+      });
+  EXPECT_GE(std::ranges::count(stacks, "condition", &SwitchStack::cause), 1);
+  EXPECT_GE(std::ranges::count(stacks, "", &SwitchStack::cause), 1) << "a read is none";
 }
 
 TEST_F(SwitchStacksTest, AreInTheTraceWithTheMetadataThatSaysSo) {
