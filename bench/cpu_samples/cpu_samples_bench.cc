@@ -60,7 +60,7 @@ void send(int signal) {
   siginfo_t info{};
   info.si_signo = signal;
   info.si_code = SI_TIMER;
-  info.si_value.sival_ptr = reinterpret_cast<void*>(kTimerMark);
+  info.si_value.sival_ptr = reinterpret_cast<void*>(timer_mark());
   ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::syscall(SYS_gettid), signal, &info);
 }
 
