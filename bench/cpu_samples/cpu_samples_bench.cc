@@ -10,7 +10,6 @@
 #include <benchmark/benchmark.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "bench_support.h"
 #include "dial9/cpu_samples.h"
 #include "recorder/cpu_sample_stream.h"
 #include "sources/cpu_samples.h"
@@ -28,17 +28,11 @@
 namespace {
 
 using namespace dial9;
+using namespace dial9::bench;
 using namespace dial9::internal;
 
 constexpr int kFrames = 50;
 constexpr double kPeriodNs = 1e9 / 99;
-
-std::uint64_t process_cpu_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 // CPU time an iteration, in percent of the period that a sample stands for at 99 Hz.
 void set_share(benchmark::State& state, std::uint64_t cpu_ns) {
@@ -104,13 +98,6 @@ void sampled_signal(benchmark::State& state) {
   set_sample_ring(nullptr);
   if (samples != state.iterations()) state.SkipWithError("signals without samples");
   state.counters["frames"] = static_cast<double>(frames);
-}
-
-std::uint64_t thread_cpu_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 // Some milliseconds, with no system call but the two that time it.

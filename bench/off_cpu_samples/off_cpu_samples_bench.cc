@@ -9,19 +9,19 @@
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "bench_support.h"
 #include "sources/switch_watch.h"
 #include "sources/thread_probe.h"
 #include "unwind/unwind.h"
@@ -29,14 +29,10 @@
 namespace {
 
 using namespace dial9;
+using namespace dial9::bench;
 using namespace dial9::internal;
 
-std::uint64_t now(clockid_t clock = CLOCK_MONOTONIC) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
+std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
 
 // The least of many short runs.
 double clock_read_ns() {
@@ -94,8 +90,8 @@ class Blocked {
 
 // By this thread's CPU time: what others take of the CPU meanwhile isn't a look's.
 void set_ratio(benchmark::State& state, std::uint64_t begin_ns) {
-  const double each = static_cast<double>(now(CLOCK_THREAD_CPUTIME_ID) - begin_ns) /
-                      static_cast<double>(state.iterations());
+  const double each =
+      static_cast<double>(thread_cpu_ns() - begin_ns) / static_cast<double>(state.iterations());
   state.counters["clock_reads"] = each / clock_read_ns();
 }
 
@@ -105,7 +101,7 @@ void look_at_idle_thread(benchmark::State& state, bool is_kept) {
   // The first threads that are read are the kept ones.
   for (std::size_t i = 0; i < 100; ++i) probe->account(blocked.tid(i));
   const std::uint32_t tid = blocked.tid(is_kept ? 0 : 99);
-  const std::uint64_t begin_ns = now(CLOCK_THREAD_CPUTIME_ID);
+  const std::uint64_t begin_ns = thread_cpu_ns();
   for (auto _ : state) benchmark::DoNotOptimize(probe->account(tid));
   set_ratio(state, begin_ns);
 }
@@ -118,7 +114,7 @@ void changed_thread(benchmark::State& state) {
   const auto probe = make_thread_probe();
   BlockedThread thread;
   std::int64_t whole = 0;
-  const std::uint64_t begin_ns = now(CLOCK_THREAD_CPUTIME_ID);
+  const std::uint64_t begin_ns = thread_cpu_ns();
   for (auto _ : state) {
     const auto reading = probe->account(blocked.tid(0));
     if (reading && probe->look(blocked.tid(0), *reading, &thread) == Look::kBlocked) {
@@ -136,11 +132,6 @@ class PingPong {
   static constexpr int kTurns = 6;  // of each: what a ring of stacks holds
 
   PingPong() {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(::sched_getcpu(), &one);
-    ::sched_getaffinity(0, sizeof before_, &before_);
-    ::sched_setaffinity(0, sizeof one, &one);
     if (::pipe2(there_, O_CLOEXEC) != 0 || ::pipe2(back_, O_CLOEXEC) != 0) std::abort();
     other_ = std::thread([this] {
       tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
@@ -155,21 +146,20 @@ class PingPong {
   ~PingPong() {
     if (::write(there_[1], "q", 1) == 1) other_.join();
     for (const int fd : {there_[0], there_[1], back_[0], back_[1]}) ::close(fd);
-    ::sched_setaffinity(0, sizeof before_, &before_);
   }
   std::uint32_t tid() const { return tid_; }
   // CPU time of both, for kTurns of each.
   std::uint64_t run() {
-    const std::uint64_t begin = now(CLOCK_THREAD_CPUTIME_ID) + now(others_clock_);
+    const std::uint64_t begin = thread_cpu_ns() + read_clock_ns(others_clock_);
     char byte = 0;
     for (int i = 0; i < kTurns; ++i) {
       if (::write(there_[1], "x", 1) != 1 || ::read(back_[0], &byte, 1) != 1) std::abort();
     }
-    return now(CLOCK_THREAD_CPUTIME_ID) + now(others_clock_) - begin;
+    return thread_cpu_ns() + read_clock_ns(others_clock_) - begin;
   }
 
  private:
-  cpu_set_t before_;
+  const OneCpu one_cpu_;
   int there_[2];
   int back_[2];
   std::thread other_;
@@ -177,18 +167,10 @@ class PingPong {
   clockid_t others_clock_{};
 };
 
-double median(std::vector<std::uint64_t>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return static_cast<double>(*middle);
-}
-
 // The medians of batches with and without, in turn.
 void switches(benchmark::State& state, bool has_stacks) {
   const PerfProbe followed = probe_perf_switches();
   const PerfProbe stacks = probe_perf_switch_stacks();
-  const std::string& refusal = has_stacks ? stacks.refusal : followed.refusal;
-  if (!refusal.empty()) return state.SkipWithError(refusal.c_str());
   unwind::prepare();
   PingPong pair;
   const auto own = static_cast<std::uint32_t>(::syscall(SYS_gettid));
@@ -214,15 +196,25 @@ void switches(benchmark::State& state, bool has_stacks) {
   state.counters["clock_reads"] = more_ns / clock_read_ns();
   if (has_stacks && left.size() < told.size() / 4) state.SkipWithError("switches without stacks");
 }
-void switch_followed(benchmark::State& state) { switches(state, false); }
-void switch_with_stack(benchmark::State& state) { switches(state, true); }
+// Where switches can't be followed they are left out, and their rows with them.
+void register_switches(const char* name, bool has_stacks, const PerfProbe& probe) {
+  if (probe.refusal.empty()) {
+    benchmark::RegisterBenchmark(name, switches, has_stacks);
+  } else {
+    std::fprintf(stderr, "%s is left out: %s\n", name, probe.refusal.c_str());
+  }
+}
 
-BENCHMARK(switch_followed);
-BENCHMARK(switch_with_stack);
 BENCHMARK(idle_thread_kept);
 BENCHMARK(idle_thread_not_kept);
 BENCHMARK(changed_thread);
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  register_switches("switch_followed", false, probe_perf_switches());
+  register_switches("switch_with_stack", true, probe_perf_switch_stacks());
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

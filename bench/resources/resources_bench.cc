@@ -6,14 +6,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstdint>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <cstdio>
 
+#include "bench_support.h"
 #include "dial9/recorder.h"
 #include "recorder/kept_files.h"
 #include "sources/platform_stalls.h"
@@ -23,47 +21,26 @@
 namespace {
 
 using namespace dial9;
+using namespace dial9::bench;
 using namespace dial9::internal;
-
-constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr int kThreads = 32;
-
-std::uint64_t thread_cpu_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * kSecond +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 // A process with some threads, which wait, and a recorder that takes what is recorded.
 class Host {
  public:
-  Host() : recorder_(Recorder::start(RecorderOptions::memory(std::uint64_t{32} << 20)).first) {
-    gate_.lock();
-    for (int i = 0; i < kThreads; ++i) {
-      threads_.emplace_back([this] { const std::lock_guard in(gate_); });
-    }
-  }
-  ~Host() {
-    gate_.unlock();
-    for (std::thread& thread : threads_) thread.join();
-    close_kept_files();
-  }
+  explicit Host(int threads)
+      : recorder_(Recorder::start(RecorderOptions::memory(std::uint64_t{32} << 20)).first),
+        threads_(threads) {}
+  ~Host() { close_kept_files(); }
 
  private:
   Recorder recorder_;
-  std::mutex gate_;
-  std::vector<std::thread> threads_;
+  WaitingThreads threads_;
 };
 
-void set_ns(benchmark::State& state, std::uint64_t begin_ns) {
-  state.counters["ns"] =
-      static_cast<double>(thread_cpu_ns() - begin_ns) / static_cast<double>(state.iterations());
-}
-
-void read_of_a_kept_file(benchmark::State& state) {
-  const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  char text[128];
+void read_again(benchmark::State& state, const char* path) {
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  char text[256];
+  if (::pread(fd, text, sizeof text, 0) <= 0) return state.SkipWithError("no such file here");
   const std::uint64_t begin_ns = thread_cpu_ns();
   for (auto _ : state) benchmark::DoNotOptimize(::pread(fd, text, sizeof text, 0));
   set_ns(state, begin_ns);
@@ -71,7 +48,7 @@ void read_of_a_kept_file(benchmark::State& state) {
 }
 
 void resources_a_second(benchmark::State& state) {
-  const Host host;
+  const Host host(static_cast<int>(state.range(0)));
   ProcessUsage usage;
   ResourceSeams seams = resource_seams();
   // A busy machine's interruptions make no file dear, which would then be left out of the figure.
@@ -94,9 +71,33 @@ void resources_a_second(benchmark::State& state) {
   state.counters["descriptors"] = static_cast<double>(kept_files_open());
 }
 
-BENCHMARK(read_of_a_kept_file);
-BENCHMARK(resources_a_second);
+void usage_a_second(benchmark::State& state) {
+  const Host host(static_cast<int>(state.range(0)));
+  ProcessUsage usage;
+  std::uint64_t now_ns = kSecond;
+  const std::uint64_t begin_ns = thread_cpu_ns();
+  for (auto _ : state) {
+    for (int i = 0; i < 10; ++i) usage.sample(now_ns += kSecond / 10, kSecond / 10);
+  }
+  set_ns(state, begin_ns);
+}
+
+constexpr const char* kPressure = "/proc/pressure/cpu";
+
+BENCHMARK_CAPTURE(read_again, kept_file, "/proc/self/statm");
+BENCHMARK(resources_a_second)->Arg(32)->Arg(1'024);
+BENCHMARK(usage_a_second)->Arg(32);
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  // A kernel may be built without.
+  if (::access(kPressure, R_OK) == 0) {
+    benchmark::RegisterBenchmark("read_again/pressure", read_again, kPressure);
+  } else {
+    std::fprintf(stderr, "read_again/pressure is left out: no %s here\n", kPressure);
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
