@@ -22,8 +22,10 @@ Status add_source(const std::string& name, std::chrono::nanoseconds period,
                   std::function<void()> sample) noexcept;
 
 // Records a ProcessResourceUsageEvent (CPU time, memory, faults, context switches) every `period`
-// while the host records, less often while it idles; keeps a descriptor while recording. Link
-// dial9_session. Fails where the platform has no such numbers, or if it was called before.
+// while the host records, less often while it idles, or where there are so many threads that asking
+// takes over 20 us (the event's period_ns says so); keeps a descriptor while recording. Link
+// dial9_session. Fails where the platform has no such numbers, or if it was called before. Cost: at
+// most 200 us a second, with 32 threads about 10 where the caches are warm (bench/resources).
 Status add_process_usage(std::chrono::nanoseconds period = std::chrono::milliseconds(100)) noexcept;
 
 // Records a TcpAcceptQueueEvent for each TCP socket on which this process listens, every `period`
@@ -45,7 +47,8 @@ Status add_platform_stalls(
 // (ProcessDetailEvent), usage and limits of the cgroup (CgroupUsageEvent), CPU time of up to 8
 // threads in turn (ThreadCpuEvent); what is dear comes every 5 to 60 s (docs/spec/events_ours.md).
 // Up to 8 descriptors. Link dial9_session. Fails if it was called before. What the kernel doesn't
-// tell is absent. Cost: about 20 us a second with the process's usage.
+// tell is absent. Cost: about 20 us a second with the process's usage, some times that where the
+// caches are cold (bench/resources).
 Status add_resources(std::chrono::nanoseconds period = std::chrono::seconds(1)) noexcept;
 
 // Names the functions that CPU, off-CPU and heap samples lie in while they are loaded

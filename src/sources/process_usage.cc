@@ -20,6 +20,9 @@ namespace internal {
 namespace {
 
 constexpr std::uint64_t kMemoryNs = 1'000'000'000;
+// The other one comes each second: nothing that it reads is read in between.
+constexpr std::uint64_t kAnothersNs = kMemoryNs + kMemoryNs / 2;
+constexpr std::uint64_t kTimedNs = 1'000'000'000;
 
 // The source's period; 0: it isn't there.
 constinit std::atomic<std::uint64_t> g_period_ns{0};
@@ -72,25 +75,47 @@ Pages ProcessUsage::read_memory(std::uint64_t now_ns, std::uint64_t again_ns) no
   return parse_statm(statm_.read(text.data(), text.size()));
 }
 
-void ProcessUsage::record_with(const Pages& pages, std::uint64_t now_ns) noexcept {
+// What it costs is looked at once a second.
+bool ProcessUsage::read_and_time(std::uint64_t now_ns, ProcessResourceUsageEvent* usage) noexcept {
+  if (now_ns < next_timed_ns_ && next_timed_ns_ - now_ns <= kTimedNs) return seams_.read(usage);
+  next_timed_ns_ = now_ns + kTimedNs;
+  const std::uint64_t before_ns = seams_.cost_clock_ns();
+  const bool is_read = seams_.read(usage);
+  cost_.note(seams_.cost_clock_ns() - before_ns);
+  return is_read;
+}
+
+void ProcessUsage::record_with(const Pages& pages, std::uint64_t now_ns,
+                               std::uint64_t asked_ns) noexcept {
   ProcessResourceUsageEvent usage;
-  if (!read_process_usage(&usage)) return;
+  if (!read_and_time(now_ns, &usage)) return;
+  read_ns_ = now_ns;
   if (pages.resident) usage.rss_bytes = *pages.resident * page_bytes();
+  if (cost_.period_ns() > asked_ns) usage.period_ns = cost_.period_ns();
   record_at(usage, now_ns);
 }
 
-void ProcessUsage::sample(std::uint64_t now_ns, std::uint64_t period_ns) noexcept {
-  if (ahead_ns_ != 0 && now_ns - ahead_ns_ < period_ns / 2) return;
-  // A clock that starts anew leaves nothing waiting.
-  const bool is_due = now_ns >= next_memory_ns_ || next_memory_ns_ - now_ns > 2 * kMemoryNs;
-  record_with(is_due ? read_memory(now_ns, kMemoryNs) : Pages(), now_ns);
+bool ProcessUsage::is_too_soon(std::uint64_t now_ns, std::uint64_t asked_ns) const noexcept {
+  const std::uint64_t period_ns = cost_.period_ns();
+  if (period_ns <= asked_ns || read_ns_ == 0) return false;
+  // Whoever looks once a period may look a little early.
+  constexpr std::uint64_t kEarlyShare = 64;
+  return now_ns - read_ns_ < period_ns - period_ns / kEarlyShare;
 }
 
-Pages ProcessUsage::sample_for_another(std::uint64_t now_ns) noexcept {
+void ProcessUsage::sample(std::uint64_t now_ns, std::uint64_t period_ns) noexcept {
+  const std::uint64_t lead_ns = cost_.period_ns() > kMemoryNs ? kAnothersNs : period_ns / 2;
+  if (ahead_ns_ != 0 && now_ns - ahead_ns_ < lead_ns) return;
+  if (is_too_soon(now_ns, period_ns)) return;
+  // A clock that starts anew leaves nothing waiting.
+  const bool is_due = now_ns >= next_memory_ns_ || next_memory_ns_ - now_ns > 2 * kMemoryNs;
+  record_with(is_due ? read_memory(now_ns, kMemoryNs) : Pages(), now_ns, period_ns);
+}
+
+Pages ProcessUsage::sample_for_another(std::uint64_t now_ns, std::uint64_t period_ns) noexcept {
   ahead_ns_ = now_ns;
-  // The other one comes each second: it isn't read in between.
-  const Pages pages = read_memory(now_ns, kMemoryNs + kMemoryNs / 2);
-  record_with(pages, now_ns);
+  const Pages pages = read_memory(now_ns, kAnothersNs);
+  if (!is_too_soon(now_ns, kMemoryNs)) record_with(pages, now_ns, period_ns);
   return pages;
 }
 
@@ -98,7 +123,7 @@ std::optional<Pages> sample_process_usage(std::uint64_t now_ns) {
   const std::uint64_t period_ns = g_period_ns.load(std::memory_order_relaxed);
   // One that is asked for more seldom isn't made more frequent by others.
   if (period_ns == 0 || period_ns > kMemoryNs) return std::nullopt;
-  return usage_of_this_process().sample_for_another(now_ns);
+  return usage_of_this_process().sample_for_another(now_ns, period_ns);
 }
 
 }  // namespace internal

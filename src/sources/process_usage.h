@@ -1,14 +1,22 @@
 // What the process uses: CPU time, memory, faults, block operations, context switches, as one
 // ProcessResourceUsageEvent a sample. Strongest property: one kernel call a sample, and once a
-// second a read of a kept file; what the platform doesn't tell is absent (bench/resources).
+// second a read of a kept file; the call asks each thread, and where there are so many that it is
+// dear it is made more seldom, at most 200 us a second, and the event says so. What the platform
+// doesn't tell is absent (bench/resources).
 // Spec: docs/spec/events.md, "Process".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "dial9/event.h"
+#include "dial9/internal/clock.h"
 #include "recorder/kept_files.h"
 #include "sources/kernel_numbers.h"
 
@@ -19,26 +27,61 @@ DIAL9_EVENT(ProcessResourceUsageEvent, (ns_counter_u64, user_cpu_ns),
             (counter_u64, minor_faults), (counter_u64, major_faults),
             (counter_u64, block_input_ops), (counter_u64, block_output_ops),
             (counter_u64, voluntary_context_switches), (counter_u64, involuntary_context_switches),
-            (optional<bytes_gauge_u64>, rss_bytes));
+            (optional<bytes_gauge_u64>, rss_bytes), (optional<ns_u64>, period_ns));
 
 // False if the platform has no such numbers.
 bool is_process_usage_supported() noexcept;
-// All but rss_bytes; false if the kernel refused them.
+// All but rss_bytes and period_ns; false if the kernel refused them.
 bool read_process_usage(ProcessResourceUsageEvent* usage) noexcept;
+
+// How far apart readings have to be that cost as much as the last ones did.
+class ReadingCost {
+ public:
+  static constexpr std::uint64_t kShare = 5'000;  // readings take at most this part of the time
+  static constexpr std::uint64_t kMostNs = 10'000'000'000;
+  static constexpr std::size_t kReadings = 4;
+
+  void note(std::uint64_t cost_ns) { last_ns_[next_++ % kReadings] = cost_ns; }
+  // By the least of the last ones, since the clock counts what interrupted a reading, too; 0 until
+  // there are enough.
+  std::uint64_t period_ns() const {
+    return std::min(*std::min_element(last_ns_.begin(), last_ns_.end()) * kShare, kMostNs);
+  }
+
+ private:
+  std::array<std::uint64_t, kReadings> last_ns_{};
+  std::size_t next_ = 0;
+};
+
+// Where the numbers come from, and a clock for what reading them costs.
+struct UsageSeams {
+  std::function<bool(ProcessResourceUsageEvent*)> read = read_process_usage;
+  std::function<std::uint64_t()> cost_clock_ns = kernel_now_ns;
+};
 
 // The collector's thread only.
 class ProcessUsage {
  public:
-  // Records the numbers, once a period, and rss_bytes with them once a second.
+  explicit ProcessUsage(UsageSeams seams = {}) : seams_(std::move(seams)) {}
+
+  // Records the numbers, once a period or as seldom as they are dear, and rss_bytes with them once
+  // a second.
   void sample(std::uint64_t now_ns, std::uint64_t period_ns) noexcept;
   // Another source's turn, which needs the memory, too: the numbers are recorded with rss_bytes, by
-  // one reading for both, and the next sample() within half a period records nothing.
-  Pages sample_for_another(std::uint64_t now_ns) noexcept;
+  // one reading for both, and the next sample() within half a period records nothing. Where
+  // readings are more than a second apart they are made here, and only in seconds that have one.
+  Pages sample_for_another(std::uint64_t now_ns, std::uint64_t period_ns) noexcept;
 
  private:
   Pages read_memory(std::uint64_t now_ns, std::uint64_t again_ns) noexcept;
-  void record_with(const Pages& pages, std::uint64_t now_ns) noexcept;
+  void record_with(const Pages& pages, std::uint64_t now_ns, std::uint64_t asked_ns) noexcept;
+  bool read_and_time(std::uint64_t now_ns, ProcessResourceUsageEvent* usage) noexcept;
+  bool is_too_soon(std::uint64_t now_ns, std::uint64_t asked_ns) const noexcept;
 
+  const UsageSeams seams_;
+  ReadingCost cost_;
+  std::uint64_t next_timed_ns_ = 0;
+  std::uint64_t read_ns_ = 0;   // the last time; 0: never
   std::uint64_t ahead_ns_ = 0;  // when another one took our turn; 0: never
   std::uint64_t next_memory_ns_ = 0;
   KeptFile statm_{"/proc/self/statm"};

@@ -69,7 +69,7 @@ TEST_F(ProcessUsageTest, TheMemoryComesOnceASecondAndIsAbsentInBetween) {
 
 TEST_F(ProcessUsageTest, AnothersTurnIsOneEventWithTheMemoryForBoth) {
   usage_.sample(kSecond, kPeriod);
-  const Pages pages = usage_.sample_for_another(kSecond + kPeriod);
+  const Pages pages = usage_.sample_for_another(kSecond + kPeriod, kPeriod);
   usage_.sample(kSecond + kPeriod + kPeriod / 3, kPeriod);  // had its turn
   usage_.sample(kSecond + 2 * kPeriod, kPeriod);
   const Trace trace = recorded();
@@ -82,11 +82,89 @@ TEST_F(ProcessUsageTest, AnothersTurnIsOneEventWithTheMemoryForBoth) {
 
 TEST_F(ProcessUsageTest, TheMemoryIsReadByOneSourceWhileTheOtherComesAndByTheFirstWhenItStays) {
   for (std::uint64_t second = 1; second <= 3; ++second) {
-    (void)usage_.sample_for_another(second * kSecond);
+    (void)usage_.sample_for_another(second * kSecond, kPeriod);
     usage_.sample(second * kSecond + kSecond / 2, kPeriod);
   }
   usage_.sample(5 * kSecond, kPeriod);
   EXPECT_EQ(with_memory(), (std::vector<bool>{true, false, true, false, true, false, true}));
+}
+
+// Readings that take what a test says, of the numbers of this process.
+class DearUsageTest : public ProcessUsageTest {
+ protected:
+  // For so many seconds, looked at once a period; `has_another`: and once a second in its turn.
+  void run(std::uint64_t seconds, bool has_another) {
+    for (std::uint64_t i = 0; i < seconds * 10; ++i, now_ns_ += kPeriod) {
+      if (has_another && i % 10 == 0) (void)dear_.sample_for_another(now_ns_, kPeriod);
+      dear_.sample(now_ns_, kPeriod);
+    }
+  }
+  // What each event from `begin_ns` on says of its period, in ms; 0: nothing.
+  std::vector<std::uint64_t> periods_ms(std::uint64_t begin_ns) {
+    const Trace trace = recorded();
+    const auto stamps = trace.stamps(kEvent);
+    const auto periods_ns = maybe_numbers(trace, kEvent, "period_ns");
+    std::vector<std::uint64_t> periods;
+    for (std::size_t i = 0; i < stamps.size(); ++i) {
+      if (stamps[i] >= begin_ns) periods.push_back(periods_ns.at(i).value_or(0) / 1'000'000);
+    }
+    return periods;
+  }
+
+  std::uint64_t cost_ns_ = 0;
+  std::uint64_t clock_ns_ = 1;
+  std::uint64_t now_ns_ = kSecond;
+  ProcessUsage dear_{{[this](ProcessResourceUsageEvent* usage) {
+                        clock_ns_ += cost_ns_;
+                        return read_process_usage(usage);
+                      },
+                      [this] { return clock_ns_; }}};
+};
+
+TEST_F(DearUsageTest, ReadingsThatAreCheapComeOnceAPeriodAndSayNothingOfIt) {
+  cost_ns_ = 20'000;
+  run(6, false);
+  EXPECT_EQ(periods_ms(0), std::vector<std::uint64_t>(60, 0));
+}
+
+TEST_F(DearUsageTest, DearOnesComeAsSeldomAsTheyTakeAFiveThousandthOfTheTimeAndSaySo) {
+  cost_ns_ = 50'000;
+  run(3, false);
+  EXPECT_EQ(periods_ms(0), std::vector<std::uint64_t>(30, 0));
+  const std::uint64_t begin_ns = now_ns_;  // the fourth that is timed
+  run(3, false);
+  EXPECT_EQ(periods_ms(begin_ns), std::vector<std::uint64_t>(10, 250)) << "300 ms apart";
+}
+
+TEST_F(DearUsageTest, TheyComeAgainEachPeriodWhenTheyAreCheapAgain) {
+  cost_ns_ = 200'000;
+  run(5, false);
+  cost_ns_ = 1'000;
+  run(3, false);
+  const std::uint64_t begin_ns = now_ns_;
+  run(1, false);
+  EXPECT_EQ(periods_ms(begin_ns), std::vector<std::uint64_t>(10, 0));
+}
+
+TEST_F(DearUsageTest, OneReadingThatWasInterruptedMakesNoneSeldom) {
+  cost_ns_ = 100'000'000;
+  run(1, false);
+  cost_ns_ = 1'000;
+  run(5, false);
+  EXPECT_EQ(periods_ms(0), std::vector<std::uint64_t>(60, 0));
+}
+
+TEST_F(DearUsageTest, OnesMoreThanASecondApartAreMadeInAnothersTurnWithTheMemory) {
+  cost_ns_ = 700'000;  // 3.5 s apart
+  run(16, true);
+  const Trace trace = recorded();
+  const auto stamps = trace.stamps(kEvent);
+  const auto bytes = maybe_numbers(trace, kEvent, "rss_bytes");
+  ASSERT_GT(stamps.size(), 4U);
+  for (std::size_t i = stamps.size() - 3; i < stamps.size(); ++i) {
+    EXPECT_EQ(stamps[i] - stamps[i - 1], 4 * kSecond);
+    EXPECT_TRUE(bytes[i]);
+  }
 }
 
 TEST_F(ProcessUsageTest, TheSourceHasNoTurnForOthersWhereItIsNotThereOrAskedForSeldom) {
@@ -112,7 +190,7 @@ TEST(ProcessUsageSource, IsRecordedWithUnitsAndKinds) {
       for (const format::Schema& schema : trace.schemas) {
         if (schema.name != kEvent) continue;
         has_event = true;
-        EXPECT_EQ(schema.fields.back().name, "rss_bytes");
+        EXPECT_EQ(schema.fields.back().name, "period_ns");
         ASSERT_FALSE(schema.annotations.empty());
         EXPECT_EQ(schema.annotations[0].key, "unit");
         EXPECT_EQ(schema.annotations[0].value, "ns");

@@ -1,7 +1,8 @@
 // What the process and its cgroup use, once a second: memory by kind, I/O, threads, descriptors,
 // limits, and the CPU time of each thread. Strongest property: a number that the kernel doesn't
 // give, or that isn't read in this second, is absent, never zero or an old one (limits may be 60 s
-// old). At most 8 kept descriptors; about 20 us a second with the process's usage every 100 ms.
+// old). At most 8 kept descriptors; about 20 us a second with the process's usage every 100 ms,
+// where the caches are warm (bench/resources).
 //
 // Spec: docs/spec/events_ours.md, "Resources".
 // SPDX-License-Identifier: Apache-2.0
