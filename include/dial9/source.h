@@ -39,7 +39,7 @@ Status add_accept_queues(std::chrono::nanoseconds period = std::chrono::millisec
 // wake-up of the collector that the process can't have caused, throttling by its cgroup, steal,
 // pressure, a step of the wall clock, a suspend. Looks every `period` while the host records, less
 // often while it idles; keeps up to 5 descriptors while recording. Link dial9_session. Fails if it
-// was called before. What the platform doesn't tell isn't recorded. Cost: about 10 us a second.
+// was called before. What the platform doesn't tell isn't recorded. Cost: about 25 us a second.
 Status add_platform_stalls(
     std::chrono::nanoseconds period = std::chrono::milliseconds(100)) noexcept;
 

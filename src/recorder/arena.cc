@@ -152,6 +152,7 @@ Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
   arena->controls_ = reinterpret_cast<ChunkControl*>(bytes + layout.control_offset);
   arena->stripes_ = reinterpret_cast<LossStripe*>(bytes + layout.loss_offset);
   arena->seen_ = std::make_unique<std::uint64_t[]>(count);
+  arena->marks_ = std::make_unique<std::uint64_t[]>(arena->mark_groups());
   header.free_head = kNoChunk;
   arena->first_header_ = header;
   for (std::uint32_t i = count; i-- > 0;) arena->push(i);
@@ -229,6 +230,8 @@ std::uint32_t Arena::take(std::uint32_t tid, std::uint64_t now_ns, LossCause* ca
     return kNoChunk;
   }
   __atomic_fetch_add(&holds, 1, __ATOMIC_RELAXED);
+  // Release: whoever sees it sees what this thread did to its chunk before (pairs with marked()).
+  __atomic_fetch_or(&marks_[chunk / 64], std::uint64_t{1} << chunk % 64, __ATOMIC_ACQ_REL);
   std::memset(&tables(chunk), 0, sizeof(ChunkTables));
   tables(chunk).symbols[0] = kNoSymbol;
   std::uint8_t* bytes = stream(chunk);
@@ -257,6 +260,8 @@ void Arena::free(std::uint32_t chunk) {
   __atomic_store_n(&control.producer.committed, std::uint64_t{0}, __ATOMIC_RELEASE);
   __atomic_store_n(&control.collector.drained, std::uint64_t{0}, __ATOMIC_RELEASE);
   note_seen(chunk, 0);
+  // Before another thread can take it, and mark it anew.
+  __atomic_fetch_and(&marks_[chunk / 64], ~(std::uint64_t{1} << chunk % 64), __ATOMIC_RELEASE);
   push(chunk);
 }
 

@@ -115,6 +115,13 @@ class Arena {
   // Back to the free list; everything in it is drained. Collector only.
   void free(std::uint32_t chunk);
 
+  // Of 64 chunks from `group` * 64 on, those that may be in use, lowest first: each whose state
+  // isn't free is among them. A pass needn't look at all chunks, most of which are free and cold.
+  std::uint64_t marked(std::uint32_t group) const {
+    return __atomic_load_n(&marks_[group], __ATOMIC_ACQUIRE);  // pairs with take()
+  }
+  std::uint32_t mark_groups() const { return (chunk_count() + 63) / 64; }
+
   // count << 32 | bytes of the chunk that a pass of the collector has seen.
   std::uint64_t seen(std::uint32_t chunk) const {
     return __atomic_load_n(&seen_[chunk], __ATOMIC_RELAXED);
@@ -163,7 +170,8 @@ class Arena {
   std::size_t bytes_;
   std::uint32_t serial_;
   std::uint32_t left_ = 0;
-  std::unique_ptr<std::uint64_t[]> seen_;  // of each chunk
+  std::unique_ptr<std::uint64_t[]> seen_;   // of each chunk
+  std::unique_ptr<std::uint64_t[]> marks_;  // of each 64; set by who takes one, cleared by free()
   ArenaHeader first_header_{};
 };
 

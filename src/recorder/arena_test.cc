@@ -31,6 +31,7 @@ TEST(Arena, GivesEachChunkToOneTakerAtATime) {
         if (chunk == kNoChunk) continue;
         ASSERT_EQ(owners[chunk].fetch_add(1), 0) << "two owners";
         taken.fetch_add(1);
+        ASSERT_EQ(arena->marked(0) >> chunk & 1, 1U) << "a pass would miss it";
         ASSERT_EQ(owners[chunk].fetch_sub(1), 1);
         Arena::close(arena->control(chunk));
         arena->free(chunk);
@@ -40,6 +41,33 @@ TEST(Arena, GivesEachChunkToOneTakerAtATime) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(taken.load(), 0U);
   EXPECT_EQ(arena->free_chunks(), 8U);
+}
+
+TEST(Arena, MarksEachChunkFromItsTakingUntilItIsFree) {
+  ArenaOptions options;
+  options.bytes = 130 * kChunkBytes;
+  options.thread_bytes = 1 << 30;
+  const auto arena = std::move(*Arena::create(options));
+  ASSERT_EQ(arena->mark_groups(), 3U);
+  const auto marks = [&] {
+    std::vector<std::uint64_t> all;
+    for (std::uint32_t i = 0; i < arena->mark_groups(); ++i) all.push_back(arena->marked(i));
+    return all;
+  };
+  using Marks = std::vector<std::uint64_t>;
+  EXPECT_EQ(marks(), (Marks{0, 0, 0}));
+  LossCause cause{};
+  for (std::uint32_t i = 0; i < 130; ++i) ASSERT_EQ(arena->take(1, 0, &cause), i);
+  constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  EXPECT_EQ(marks(), (Marks{kAll, kAll, 3}));
+  for (const std::uint32_t chunk : {0U, 65U, 129U}) {
+    Arena::close(arena->control(chunk));
+    EXPECT_EQ(marks()[chunk / 64] >> chunk % 64 & 1, 1U) << "closed isn't free";
+    arena->free(chunk);
+  }
+  EXPECT_EQ(marks(), (Marks{kAll - 1, kAll - 2, 1}));
+  EXPECT_EQ(arena->take(1, 0, &cause), 129U);
+  EXPECT_EQ(marks(), (Marks{kAll - 1, kAll - 2, 3}));
 }
 
 TEST(Arena, LetsAThreadBeyondItsShareOnlyWhileThereIsRoom) {

@@ -3,6 +3,7 @@
 #include "recorder/drainer.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "format/wire.h"
 
@@ -84,10 +85,13 @@ void Drainer::drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_
 // after this.
 void Drainer::list_chunks() {
   in_use_.clear();
-  for (std::uint32_t i = 0; i < arena_.chunk_count(); ++i) {
-    const ChunkProducerLine& line = arena_.control(i).producer;
-    if (__atomic_load_n(&line.state, __ATOMIC_ACQUIRE) != kChunkFree) {
-      in_use_.push_back({line.opened_ns, i});
+  for (std::uint32_t group = 0; group < arena_.mark_groups(); ++group) {
+    for (std::uint64_t marks = arena_.marked(group); marks != 0; marks &= marks - 1) {
+      const std::uint32_t i = group * 64 + static_cast<std::uint32_t>(std::countr_zero(marks));
+      const ChunkProducerLine& line = arena_.control(i).producer;
+      if (__atomic_load_n(&line.state, __ATOMIC_ACQUIRE) != kChunkFree) {
+        in_use_.push_back({line.opened_ns, i});
+      }
     }
   }
   std::sort(in_use_.begin(), in_use_.end());

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -21,10 +22,11 @@ std::uint64_t read_clock(clockid_t clock) {
 }  // namespace
 
 void Heartbeat::sleeps(std::uint64_t sleep_ns) {
-  const std::uint64_t now_ns = now_ns_();
-  if (cpu_read_ns_ == 0 || now_ns - cpu_read_ns_ >= kCpuReadingNs) {
+  std::uint64_t now_ns = now_ns_();
+  if (cpu_read_ns_ == 0 || now_ns - cpu_read_ns_ >= std::max(kCpuReadingNs, cost_.period_ns())) {
     cpu_ns_ = process_cpu_ns_();
-    cpu_read_ns_ = now_ns;
+    cpu_read_ns_ = std::exchange(now_ns, now_ns_());
+    cost_.note(now_ns - cpu_read_ns_);
   }
   due_ns_ = now_ns + sleep_ns;
 }

@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
+
+#include "recorder/reading_cost.h"
 
 namespace dial9::internal {
 
@@ -21,8 +24,11 @@ struct LateWake {
 class Heartbeat {
  public:
   static constexpr std::uint64_t kFloorNs = 10'000'000;  // shorter ones are nobody's trouble
-  // The CPU clock takes half a microsecond, so it isn't read at every wake-up.
+  // The CPU clock takes half a microsecond and asks each thread, so it isn't read at every wake-up;
+  // where there are so many threads that it takes over 5 us, as seldom as that takes this part of
+  // the time.
   static constexpr std::uint64_t kCpuReadingNs = 10'000'000;
+  static constexpr std::uint64_t kCostShare = 2'000;
 
   Heartbeat(std::function<std::uint64_t()> now_ns, std::function<std::uint64_t()> process_cpu_ns)
       : now_ns_(std::move(now_ns)), process_cpu_ns_(std::move(process_cpu_ns)) {}
@@ -38,6 +44,7 @@ class Heartbeat {
   std::uint64_t due_ns_ = 0;  // 0: not asleep
   std::uint64_t cpu_read_ns_ = 0;
   std::uint64_t cpu_ns_ = 0;
+  ReadingCost cost_{kCostShare};
 };
 
 // Who wants to know; null: nobody, and no clock is read. Called on the collector's thread.

@@ -11,10 +11,12 @@ constexpr std::uint64_t kMs = 1'000'000;
 struct Clocks {
   std::uint64_t now_ns = 1'000 * kMs;
   std::uint64_t cpu_ns = 70 * kMs;
+  std::uint64_t cpu_reading_ns = 0;  // takes so long
   int cpu_readings = 0;
   Heartbeat heartbeat{[this] { return now_ns; },
                       [this] {
                         ++cpu_readings;
+                        now_ns += cpu_reading_ns;
                         return cpu_ns;
                       }};
   std::optional<LateWake> nap(std::uint64_t planned_ms, std::uint64_t real_ms,
@@ -66,6 +68,27 @@ TEST(Heartbeat, CpuTimeSinceTheLastReadingCountsAgainstTheStallAndIsReadSeldom) 
   ASSERT_TRUE(late);
   EXPECT_EQ(late->stalled_ns, 94 * kMs) << "the 6 ms before may have run in the late time";
   EXPECT_EQ(clocks.cpu_readings, 2);
+}
+
+TEST(Heartbeat, ADearCpuClockIsReadAsSeldomAsThatTakesATwoThousandthOfTheTime) {
+  Clocks clocks;
+  clocks.cpu_reading_ns = 50'000;  // 100 ms apart
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(clocks.nap(10, 10, 0));
+  EXPECT_EQ(clocks.cpu_readings, 4) << "so many it takes to know";
+  for (int i = 0; i < 38; ++i) EXPECT_FALSE(clocks.nap(10, 10, 1));
+  EXPECT_EQ(clocks.cpu_readings, 7) << "three in the 380 ms since";
+  const auto late = clocks.nap(10, 110, 0);
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->stalled_ns, 91 * kMs) << "of 100 ms, what ran since the last reading off";
+}
+
+TEST(Heartbeat, OneReadingThatWasInterruptedMakesNoneSeldom) {
+  Clocks clocks;
+  clocks.cpu_reading_ns = 50 * kMs;
+  EXPECT_FALSE(clocks.nap(10, 10, 0));
+  clocks.cpu_reading_ns = 500;
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(clocks.nap(10, 10, 0));
+  EXPECT_EQ(clocks.cpu_readings, 11);
 }
 
 }  // namespace

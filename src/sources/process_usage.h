@@ -7,9 +7,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,6 +15,7 @@
 #include "dial9/event.h"
 #include "dial9/internal/clock.h"
 #include "recorder/kept_files.h"
+#include "recorder/reading_cost.h"
 #include "sources/kernel_numbers.h"
 
 namespace dial9::internal {
@@ -33,25 +31,6 @@ DIAL9_EVENT(ProcessResourceUsageEvent, (ns_counter_u64, user_cpu_ns),
 bool is_process_usage_supported() noexcept;
 // All but rss_bytes and period_ns; false if the kernel refused them.
 bool read_process_usage(ProcessResourceUsageEvent* usage) noexcept;
-
-// How far apart readings have to be that cost as much as the last ones did.
-class ReadingCost {
- public:
-  static constexpr std::uint64_t kShare = 5'000;  // readings take at most this part of the time
-  static constexpr std::uint64_t kMostNs = 10'000'000'000;
-  static constexpr std::size_t kReadings = 4;
-
-  void note(std::uint64_t cost_ns) { last_ns_[next_++ % kReadings] = cost_ns; }
-  // By the least of the last ones, since the clock counts what interrupted a reading, too; 0 until
-  // there are enough.
-  std::uint64_t period_ns() const {
-    return std::min(*std::min_element(last_ns_.begin(), last_ns_.end()) * kShare, kMostNs);
-  }
-
- private:
-  std::array<std::uint64_t, kReadings> last_ns_{};
-  std::size_t next_ = 0;
-};
 
 // Where the numbers come from, and a clock for what reading them costs.
 struct UsageSeams {
@@ -78,8 +57,10 @@ class ProcessUsage {
   bool read_and_time(std::uint64_t now_ns, ProcessResourceUsageEvent* usage) noexcept;
   bool is_too_soon(std::uint64_t now_ns, std::uint64_t asked_ns) const noexcept;
 
+  static constexpr std::uint64_t kCostShare = 5'000;  // of the time, for readings of the numbers
+
   const UsageSeams seams_;
-  ReadingCost cost_;
+  ReadingCost cost_{kCostShare};
   std::uint64_t next_timed_ns_ = 0;
   std::uint64_t read_ns_ = 0;   // the last time; 0: never
   std::uint64_t ahead_ns_ = 0;  // when another one took our turn; 0: never
