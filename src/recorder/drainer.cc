@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recorder/drainer.h"
 
-#include <algorithm>
-#include <bit>
+#include <optional>
 
 #include "format/wire.h"
 
@@ -80,21 +79,16 @@ void Drainer::drain_chunk(std::uint32_t index, std::uint64_t committed, bool is_
   staged_.push_back(index);
 }
 
-// The chunks in use, those of a thread in the order in which it filled them. Whoever sees a
-// thread's chunk here finds the one before closed, since their states and lengths are read only
-// after this.
+// Those of a thread in the order in which it filled them. Whoever sees a thread's chunk here finds
+// the one before closed, since their states and lengths are read only after this.
 void Drainer::list_chunks() {
-  in_use_.clear();
-  for (std::uint32_t group = 0; group < arena_.mark_groups(); ++group) {
-    for (std::uint64_t marks = arena_.marked(group); marks != 0; marks &= marks - 1) {
-      const std::uint32_t i = group * 64 + static_cast<std::uint32_t>(std::countr_zero(marks));
-      const ChunkProducerLine& line = arena_.control(i).producer;
-      if (__atomic_load_n(&line.state, __ATOMIC_ACQUIRE) != kChunkFree) {
-        in_use_.push_back({line.opened_ns, i});
-      }
-    }
-  }
-  std::sort(in_use_.begin(), in_use_.end());
+  const auto marked = [&](std::uint32_t group) { return arena_.marked(group); };
+  const auto opened_ns = [&](std::uint32_t i) -> std::optional<std::uint64_t> {
+    const ChunkProducerLine& line = arena_.control(i).producer;
+    if (__atomic_load_n(&line.state, __ATOMIC_ACQUIRE) == kChunkFree) return std::nullopt;
+    return line.opened_ns;
+  };
+  list_chunks_in_use(arena_.mark_groups(), marked, opened_ns, in_use_);
 }
 
 DrainResult Drainer::drain(std::uint64_t now_ns, bool takes_all_partials, std::uint32_t own_tid) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "recorder/arena.h"
+#include "recorder/chunk_list.h"
 #include "recorder/segment_writer.h"
 #include "recorder/stream_scanner.h"
 
@@ -64,7 +65,7 @@ class Drainer {
   SegmentWriter& writer_;
   std::function<void()> before_append_;
   std::vector<Chunk> chunks_;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> in_use_;  // opened_ns and index, of a pass
+  std::vector<ChunkInUse> in_use_;     // of a pass
   std::vector<std::uint32_t> staged_;  // chunks whose bytes the writer has, not yet settled
 };
 
