@@ -13,8 +13,10 @@
 
 #include "dial9/event.h"
 #include "dial9/internal/runtime_events.h"
+#include "dial9/label.h"
 #include "dial9/runtime.h"
 #include "dial9/span.h"
+#include "recorder/label_changes.h"
 #include "recorder/recorder_core.h"
 
 namespace dial9 {
@@ -165,6 +167,17 @@ void span_in_poll(benchmark::State& state) {
   run_batches(state, [](std::uint64_t i) { const span<TwoFields> scope({i, i}); });
 }
 
+void label_begin_end(benchmark::State& state) {
+  run_batches(state, [](std::uint64_t) { const label scope("tenant", "gold"); });
+}
+
+// As while perf samples: each begin and each end is an event.
+void label_told(benchmark::State& state) {
+  internal::watch_labels(internal::LabelWatcher::kCpuSamples);
+  label_begin_end(state);
+  internal::unwatch_labels(internal::LabelWatcher::kCpuSamples);
+}
+
 void bytes_per_event(benchmark::State& state) {
   const std::uint64_t before = bench().core->status().bytes_written;
   std::uint64_t events = 0;
@@ -194,6 +207,8 @@ BENCHMARK(event_interned_text)->UseManualTime();
 BENCHMARK(event_text)->UseManualTime();
 BENCHMARK(span_enter_exit)->UseManualTime();
 BENCHMARK(span_in_poll)->UseManualTime();
+BENCHMARK(label_begin_end)->UseManualTime();
+BENCHMARK(label_told)->UseManualTime();
 BENCHMARK(bytes_per_event)->Iterations(50);
 
 }  // namespace

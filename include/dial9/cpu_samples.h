@@ -20,8 +20,8 @@ enum class CpuSampleBackend : std::uint8_t {
   kAutomatic,  // what takes least of the host and needs no rights: timers
   kTimers,     // a timer and a signal for each thread
   // A perf event for each thread: no signal, frames of the kernel where they are allowed, rates
-  // beyond the kernel's tick. Task, span and label of its samples aren't known. Costs a descriptor
-  // and up to 512 KiB of locked memory a thread. x86-64.
+  // beyond the kernel's tick. Task, span and label of its samples are found by readers, where the
+  // trace proves them. Costs a descriptor and up to 512 KiB of locked memory a thread. x86-64.
   kPerf,
 };
 

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "analysis/counts.h"
 #include "analysis/loader_impl.h"
+#include "analysis/moment_labels.h"
 #include "analysis/moment_owners.h"
 #include "base/stable_sort.h"
 
@@ -96,10 +98,24 @@ bool join_owner(const MomentOwners& owners, Row& row, std::uint32_t lane, std::u
   return owner.task_id != kUnknownId;
 }
 
+// And the label that this, or the thread, had.
+template <class Row>
+void join_label(const MomentLabels& labels, Row& row, std::uint32_t lane, std::uint64_t from_ns,
+                std::uint64_t to_ns) {
+  if (row.is_label_known) {
+    return;
+  }
+  const Owner owner{.task_id = row.task_id, .span_id = row.span_id};
+  const MomentLabel label = labels.of(owner, lane, row.tid, from_ns, to_ns);
+  row.is_label_known = label.is_known;
+  row.label_name = label.name;
+  row.label_value = label.value;
+}
+
 // Waits off the CPU, their connections, and threads' times.
 template <class Settled>
 void place_waits(Trace& trace, const LaneOfThread& lanes, const MomentOwners& owners,
-                 Settled settled) {
+                 const MomentLabels& labels, Settled settled) {
   for (std::size_t i = 0; i < trace.off_cpu.size(); ++i) {
     OffCpuWait& wait = trace.off_cpu[i];
     wait.lane = lanes.at(wait.tid, wait.at_ns);
@@ -113,6 +129,7 @@ void place_waits(Trace& trace, const LaneOfThread& lanes, const MomentOwners& ow
     }
     const std::uint64_t end_ns = sum_of(wait.at_ns, sum_of(wait.proven_ns, wait.runnable_ns));
     wait.is_owner_joined = join_owner(owners, wait, wait.lane, wait.at_ns, end_ns);
+    join_label(labels, wait, wait.lane, wait.at_ns, end_ns);
   }
   for (std::size_t i = 0; i < trace.socket_waits.size(); ++i) {
     SocketWait& wait = trace.socket_waits[i];
@@ -160,6 +177,12 @@ void Loader::Impl::build_profile() {
 void Loader::Impl::place_samples() {
   const LaneOfThread lanes(trace_);
   const MomentOwners owners(trace_);
+  for (LabelChange& change : label_changes_) {
+    change.name = settled(change.name);
+    change.value = settled(change.value);
+  }
+  const MomentLabels labels(trace_, owners, std::exchange(label_changes_, {}),
+                            std::exchange(label_coverage_, {}));
   // (0, lane) or (1, thread): lanes come first.
   using Key = std::pair<std::uint32_t, std::uint32_t>;
   std::map<Key, std::vector<std::uint32_t>> rows;
@@ -181,6 +204,7 @@ void Loader::Impl::place_samples() {
         *name = settled(*name);
       }
       sample.is_owner_joined = join_owner(owners, sample, row.lane, sample.at_ns, sample.at_ns);
+      join_label(labels, sample, row.lane, sample.at_ns, sample.at_ns);
       row.thread_name = sample.thread_name == kNoName ? row.thread_name : sample.thread_name;
       trace_.samples.push_back(sample);
     }
@@ -189,7 +213,7 @@ void Loader::Impl::place_samples() {
     members = {};
   }
   samples_.clear();
-  place_waits(trace_, lanes, owners, [this](NameId name) { return settled(name); });
+  place_waits(trace_, lanes, owners, labels, [this](NameId name) { return settled(name); });
 }
 
 }  // namespace dial9::analysis

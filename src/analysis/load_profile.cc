@@ -114,6 +114,28 @@ void Loader::Impl::on_cpu_sample(const Event& event, const Plan& plan) {
   samples_.push_back(sample);
 }
 
+void Loader::Impl::on_label_change(const Event& event, const Plan& plan) {
+  LabelChange change;
+  change.at_ns = event.timestamp_ns;
+  change.tid = number32(event, plan.field[0], 0);
+  change.task_id = identity(event, plan.field[1], kUnknownId);
+  change.is_known = number(event, plan.field[2], 0) != 0;
+  change.name = text(event, plan.field[3]);
+  change.value = text(event, plan.field[4]);
+  label_changes_.push_back(change);
+}
+
+void Loader::Impl::on_label_coverage(const Event& event, const Plan& plan) {
+  LabelCoverage coverage;
+  coverage.at_ns = event.timestamp_ns;
+  coverage.since_ns = number(event, plan.field[0], kUnknownNs);
+  coverage.until_ns = number(event, plan.field[1], 0);
+  coverage.lists_tasks = number(event, plan.field[2], 0) != 0;
+  coverage.lists_threads = number(event, plan.field[3], 0) != 0;
+  coverage.listed_ns = number(event, plan.field[4], kUnknownNs);
+  label_coverage_.push_back(coverage);
+}
+
 void Loader::Impl::on_symbol(const Event& event, const Plan& plan) {
   Symbol symbol;
   symbol.addr = number(event, plan.field[0], 0);

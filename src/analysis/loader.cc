@@ -70,6 +70,12 @@ std::span<const Loader::Impl::Known> Loader::Impl::known_types() {
        &I::on_cpu_sample,
        {"tid", "source", "thread_name", "callchain", "weight", "task_id", "span_id", "label_name",
         "label_value", "truncated", "has_context"}},
+      {"LabelChangeEvent",
+       &I::on_label_change,
+       {"tid", "task_id", "known", "label_name", "label_value"}},
+      {"LabelCoverageEvent",
+       &I::on_label_coverage,
+       {"since_ns", "until_ns", "lists_tasks", "lists_threads", "listed_ns"}},
       {"ModuleEvent",
        &I::on_module,
        {"path", "build_id", "begin", "end", "bias", "epoch", "since_ns", "before_held_ns",
@@ -390,10 +396,11 @@ std::uint32_t Loader::Impl::task_index(std::uint64_t id, std::uint64_t at_ns) {
 }
 
 std::uint64_t Loader::Impl::bytes() const {
-  std::size_t bytes = trace_.bytes() + wakes_.bytes() + spans_.bytes() + span_cells_.bytes() +
-                      blocks_.capacity() * (sizeof(Block) + sizeof(std::uint64_t)) +
-                      samples_.bytes() + dumps_.bytes() + frees_.bytes() +
-                      stack_by_hash_.size() * kStackEntryBytes;
+  std::size_t bytes =
+      trace_.bytes() + wakes_.bytes() + spans_.bytes() + span_cells_.bytes() +
+      blocks_.capacity() * (sizeof(Block) + sizeof(std::uint64_t)) + samples_.bytes() +
+      dumps_.bytes() + frees_.bytes() + label_changes_.capacity() * sizeof(LabelChange) +
+      label_coverage_.capacity() * sizeof(LabelCoverage) + stack_by_hash_.size() * kStackEntryBytes;
   for (const auto& [id, raw] : workers_) {
     bytes += raw.polls.bytes() + raw.parks.bytes();
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/loader.h"
+#include "analysis/moment_labels.h"
 #include "analysis/segment_gaps.h"
 #include "analysis/trace.h"
 #include "format/decoder.h"
@@ -185,6 +186,8 @@ class Loader::Impl final : public format::Visitor {
   void on_symbol(const format::Event& event, const Plan& plan);
   void on_module(const format::Event& event, const Plan& plan);
   void on_task_dump(const format::Event& event, const Plan& plan);
+  void on_label_change(const format::Event& event, const Plan& plan);
+  void on_label_coverage(const format::Event& event, const Plan& plan);
   // The number of a stack in trace_.stacks; kNoIndex: absent, empty or never defined.
   std::uint32_t stack(const format::Value& value);
   std::uint32_t stack(const format::Event& event, std::int16_t field);
@@ -264,6 +267,8 @@ class Loader::Impl final : public format::Visitor {
   NameId run_ = kNoName;  // the boot id of what is read
   Column<CpuSample> samples_;
   Column<TaskDump> dumps_;
+  std::vector<LabelChange> label_changes_;
+  std::vector<LabelCoverage> label_coverage_;
   Column<RawFree> frees_;
   bool says_tracked_ = false;  // samples say whether their free would be seen
   std::unordered_map<std::uint32_t, std::uint32_t> stack_pool_;  // of the current stream

@@ -100,6 +100,19 @@ bool MomentOwners::may_poll(std::uint32_t lane, std::uint32_t tid, std::uint64_t
          (after != kNoIndex && !is_others(after));
 }
 
+bool MomentOwners::is_without_polls(std::uint32_t tid, std::uint64_t known_ns,
+                                    std::uint64_t from_ns, std::uint64_t to_ns) const {
+  if (!is_whole(known_ns, to_ns) || trace_.lanes.size() > kMostLanes) {
+    return false;
+  }
+  for (std::uint32_t lane = 0; lane < trace_.lanes.size(); ++lane) {
+    if (may_poll(lane, tid, from_ns, to_ns)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // The thread was parked; or records of its lane on both sides leave nothing out, and it was no
 // other runtime's worker meanwhile.
 bool MomentOwners::is_without_poll(std::uint32_t lane, std::uint32_t tid, std::uint64_t from_ns,

@@ -30,6 +30,13 @@ class MomentOwners {
   // of the worker that it was; kNoIndex: of none.
   Owner of(std::uint32_t lane, std::uint32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const;
 
+  // Several processes may have given their threads and tasks the same ids.
+  bool is_of_one_run() const { return !has_several_runs_; }
+  // The thread, which was outside polls at `known_ns` and is no lane's, isn't in one that began
+  // since: no poll from `from_ns` to `to_ns` may be its, and none is missing.
+  bool is_without_polls(std::uint32_t tid, std::uint64_t known_ns, std::uint64_t from_ns,
+                        std::uint64_t to_ns) const;
+
  private:
   bool is_of_one_thread(std::uint32_t lane) const;
   bool is_without_poll(std::uint32_t lane, std::uint32_t tid, std::uint64_t from_ns,

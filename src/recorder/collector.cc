@@ -235,14 +235,27 @@ void Collector::take_stream(StreamSource& source, std::uint64_t now_ns) {
   if (source.is_thinned_) thinned_[kind_of(source)].bytes += bytes - std::min(bytes, late);
 }
 
+// A pass that doesn't take all leaves what is younger than kPartialDrainNs, by the pass's clock.
+void Collector::tell_drained(std::uint64_t before_ns, bool is_all, std::uint64_t now_ns) {
+  if (!clock_.has_sources) return;
+  constexpr std::uint64_t kLeftNs = kPartialDrainNs + 10 * kMs;
+  const std::uint64_t until_ns = before_ns - (is_all ? 0 : std::min(before_ns, kLeftNs));
+  for (StreamSource* source : stream_sources()) {
+    if (source->drained(until_ns, is_all) && is_all) take_stream(*source, now_ns);
+  }
+}
+
 std::uint64_t Collector::step() {
   own_tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  const std::uint64_t began_ns = internal::now_ns();
   const std::uint64_t now = clock_.now_ns();
   recalibrate(now);
   sample(now);
   take_streams(now);
   const bool is_due = writer_.is_due(now);
+  const std::uint64_t sampled_ns = internal::now_ns();
   const DrainResult drained = drain_and_report(now, is_due);
+  tell_drained(is_due ? sampled_ns : began_ns, is_due, now);
   keep_costs(now);
   if (is_due) writer_.seal(now);
   if (now >= next_second_ns_) {
@@ -265,7 +278,9 @@ bool Collector::seal_all() {
   own_tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
   const std::uint64_t now = clock_.now_ns();
   take_streams(now);
+  const std::uint64_t before_ns = internal::now_ns();
   const DrainResult drained = drain_and_report(now, true);
+  tell_drained(before_ns, true, now);
   if (costs_ != nullptr) {
     costs_->finish(cost_reading(now));
     writer_.append_own(costs_->take_report(), now);

@@ -4,15 +4,20 @@
 
 #include <cstring>
 
+#include "recorder/label_changes.h"
 #include "recorder/recording_state.h"
 #include "recorder/runtime_state.h"
 
 namespace dial9::internal {
 namespace {
 
-// An open label. The generation's compare-and-swap claims it; odd: open.
+// An open label. The compare-and-swap of its state claims it: whose it is << 32 | generation. An
+// odd generation: open. Whose: a thread's id, or one of these numbers, which are no thread's.
+constexpr std::uint32_t kNotTold = 0;  // a thread's that is beginning, or began unwatched
+constexpr std::uint32_t kOfTask = 0xFFFF'FFFF;
+constexpr std::uint32_t kOfEndedThread = 0xFFFF'FFFE;
 struct alignas(64) Place {
-  std::uint32_t generation;
+  std::uint64_t state;
   std::uint64_t task;  // 0: of a thread. A word that strayed into another's entry is none of its
   std::uint64_t words[LabelText::kWords];
 };
@@ -31,6 +36,10 @@ struct alignas(128) Bucket {
 };
 constinit Bucket g_buckets[kBuckets] = {};  // 512 KiB, the same
 constinit std::uint64_t g_dropped = 0;
+constinit bool g_has_labels = false;  // was any ever begun
+// A label of a thread ended elsewhere than it began, or not in order: which of those that are open
+// is the thread's can't be told from outside any more.
+constinit bool g_has_strays = false;
 
 __thread std::uint64_t t_word __attribute__((tls_model("initial-exec"))) = 0;
 // Where the next search begins, modulo kMaxOpenLabels; 0: this thread hasn't searched yet.
@@ -44,23 +53,42 @@ std::uint64_t make_word(std::size_t place, std::uint32_t generation) noexcept {
   return std::uint64_t{place + 1} << 32 | generation;
 }
 
+std::uint32_t generation_of(std::uint64_t state) noexcept {
+  return static_cast<std::uint32_t>(state);
+}
+std::uint32_t owner_of(std::uint64_t state) noexcept {
+  return static_cast<std::uint32_t>(state >> 32);
+}
+std::uint64_t make_state(std::uint32_t owner, std::uint32_t generation) noexcept {
+  return std::uint64_t{owner} << 32 | generation;
+}
+
+// The thread's first label.
+[[gnu::cold, gnu::noinline]] void begin_labels_of_thread() noexcept {
+  t_next_place = this_tid() * 0x9E37'79B1u;
+  // Labels that it leaves open are given up at its end.
+  if (!watch_thread_exit()) __atomic_store_n(&g_has_strays, true, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_has_labels, true, __ATOMIC_RELAXED);
+}
+
 // A place of its own, with its generation: 0 if none was found nearby.
-std::uint64_t claim_place() noexcept {
+std::uint64_t claim_place(std::uint32_t owner) noexcept {
   constexpr std::uint32_t kTries = 64;
-  if (t_next_place == 0) t_next_place = this_tid() * 0x9E37'79B1u;
+  if (t_next_place == 0) begin_labels_of_thread();
   for (std::uint32_t i = 0; i < kTries; ++i) {
     const std::size_t at = (t_next_place + i) % kMaxOpenLabels;
     Place& place = g_places[at];
-    std::uint32_t generation = __atomic_load_n(&place.generation, __ATOMIC_RELAXED);
-    if (generation % 2 != 0) continue;
+    std::uint64_t state = load(place.state);
+    const std::uint32_t generation = generation_of(state) + 1;
+    if (generation % 2 == 0) continue;
     // Acquire: the last tenant is done with the text (pairs with the release in give_back).
-    if (__atomic_compare_exchange_n(&place.generation, &generation, generation + 1, false,
+    if (__atomic_compare_exchange_n(&place.state, &state, make_state(owner, generation), false,
                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
       // Release: who still reads the last tenant's text and meets a word of this one's finds the
       // generation changed (pairs with the acquire fence in copy_text).
       __atomic_thread_fence(__ATOMIC_RELEASE);
       t_next_place = static_cast<std::uint32_t>(at) + 1;
-      return make_word(at, generation + 1);
+      return make_word(at, generation);
     }
   }
   t_next_place += kTries;
@@ -73,9 +101,15 @@ bool is_word(std::uint64_t word) noexcept {
 
 Place& place_of(std::uint64_t word) noexcept { return g_places[(word >> 32) - 1]; }
 
+// Of a thread's label, once it holds. Release: who reads whose it is finds the text.
+void tell_owner(std::uint64_t word) noexcept {
+  __atomic_store_n(&place_of(word).state, make_state(this_tid(), static_cast<std::uint32_t>(word)),
+                   __ATOMIC_RELEASE);
+}
+
 void give_back(std::uint64_t word) noexcept {
   // Release: whoever copied before this sees the text whole; who copies on finds it changed.
-  __atomic_store_n(&place_of(word).generation, static_cast<std::uint32_t>(word) + 1,
+  __atomic_store_n(&place_of(word).state, make_state(0, static_cast<std::uint32_t>(word) + 1),
                    __ATOMIC_RELEASE);
 }
 
@@ -117,7 +151,7 @@ bool is_open(std::uint64_t word, std::uint64_t task) noexcept {
   if (word == 0) return false;
   const Place& place = place_of(word);
   return load(place.task) == task &&
-         __atomic_load_n(&place.generation, __ATOMIC_RELAXED) == static_cast<std::uint32_t>(word);
+         generation_of(load(place.state)) == static_cast<std::uint32_t>(word);
 }
 
 // An entry that is free, or whose label has ended: two branches of a task at a time may leave one
@@ -200,12 +234,12 @@ std::uint64_t read_word(std::uint64_t task) noexcept {
 bool copy_text(std::uint64_t word, std::uint64_t task, LabelText* label) noexcept {
   const Place& place = place_of(word);
   const auto generation = static_cast<std::uint32_t>(word);
-  if (__atomic_load_n(&place.generation, __ATOMIC_ACQUIRE) != generation) return false;
+  if (generation_of(__atomic_load_n(&place.state, __ATOMIC_ACQUIRE)) != generation) return false;
   const std::uint64_t owner = load(place.task);
   std::uint64_t words[LabelText::kWords];
   for (std::size_t i = 0; i < LabelText::kWords; ++i) words[i] = load(place.words[i]);
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
-  if (__atomic_load_n(&place.generation, __ATOMIC_RELAXED) != generation) return false;
+  if (generation_of(load(place.state)) != generation) return false;
   if (owner != task) return false;
   std::memcpy(label, words, sizeof words);
   return true;
@@ -234,6 +268,61 @@ std::size_t label_bucket(std::uint64_t task) noexcept {
   return (mixed ^ mixed >> 32) % kBuckets;
 }
 
+bool has_labels() noexcept { return __atomic_load_n(&g_has_labels, __ATOMIC_RELAXED); }
+
+void read_own_label(std::uint64_t task, LabelText* label) noexcept {
+  const std::uint64_t word = task != 0 ? read_word(task) : t_word;
+  if (is_word(word) && copy_text(word, task, label)) return;
+  label->name_bytes = 0;
+  label->value_bytes = 0;
+}
+
+bool end_labels_of_thread() noexcept {
+  if (t_word == 0) return false;
+  t_word = 0;
+  signal_fence();
+  const std::uint32_t own = this_tid();
+  for (Place& place : g_places) {
+    std::uint64_t state = load(place.state);
+    if (owner_of(state) != own || generation_of(state) % 2 == 0) continue;
+    __atomic_compare_exchange_n(&place.state, &state,
+                                make_state(kOfEndedThread, generation_of(state)), false,
+                                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
+  return true;
+}
+
+bool list_task_labels(ListLabel list, void* self) {
+  for (const Bucket& bucket : g_buckets) {
+    for (const Entry& entry : bucket.entries) {
+      const std::uint64_t task = __atomic_load_n(&entry.task, __ATOMIC_ACQUIRE);
+      if (task == 0) continue;
+      if (task == kClaimed) return false;
+      if (find_entry(task) != &entry) continue;  // the second of two branches that began at once
+      LabelText label;
+      const std::uint64_t word = __atomic_load_n(&entry.word, __ATOMIC_ACQUIRE);
+      if (!is_word(word) || !copy_text(word, task, &label)) continue;
+      if (load(entry.task) != task) return false;
+      if (!list(self, {.task = task, .is_known = true, .label = label})) return false;
+    }
+  }
+  return true;
+}
+
+bool list_thread_labels(ListLabel list, void* self) {
+  const bool has_strays = __atomic_load_n(&g_has_strays, __ATOMIC_RELAXED);
+  for (std::size_t at = 0; at < kMaxOpenLabels; ++at) {
+    const std::uint64_t state = __atomic_load_n(&g_places[at].state, __ATOMIC_ACQUIRE);
+    const std::uint32_t owner = owner_of(state);
+    if (generation_of(state) % 2 == 0 || owner == kOfTask || owner == kOfEndedThread) continue;
+    if (owner == kNotTold) return false;
+    OpenLabel open{.tid = owner};
+    open.is_known = !has_strays && copy_text(make_word(at, generation_of(state)), 0, &open.label);
+    if (!list(self, open)) return false;
+  }
+  return true;
+}
+
 }  // namespace dial9::internal
 
 namespace dial9 {
@@ -241,12 +330,12 @@ namespace dial9 {
 void label::begin(text name, text value) noexcept {
   using namespace internal;
   if (name.size == 0) return;
-  const std::uint64_t word = claim_place();
+  task_ = t_task.id;
+  const std::uint64_t word = claim_place(task_ == 0 ? kNotTold : kOfTask);
   if (word == 0) {
     __atomic_fetch_add(&g_dropped, 1, __ATOMIC_RELAXED);
     return;
   }
-  task_ = t_task.id;
   write_text(word, task_, name, value);
   if (task_ == 0) {
     signal_fence();  // a handler on this thread that finds the word finds the text
@@ -258,17 +347,33 @@ void label::begin(text name, text value) noexcept {
     return;
   }
   word_ = word;
+  if (__builtin_expect(!are_labels_watched(), 1)) return;
+  if (task_ == 0) tell_owner(word);
+  tell_label(task_);
 }
 
 void label::end() noexcept {
   using namespace internal;
+  if (task_ == 0 && t_word != word_) return end_astray();
   if (task_ != 0) {
     leave(task_, word_, before_);
-  } else if (t_word == word_) {
+  } else {
     t_word = before_;
     signal_fence();
   }
   give_back(word_);
+  if (__builtin_expect(are_labels_watched(), 0)) tell_label(task_);
+}
+
+// Of a thread; it isn't its innermost one, or another thread's.
+void label::end_astray() noexcept {
+  using namespace internal;
+  __atomic_store_n(&g_has_strays, true, __ATOMIC_RELAXED);
+  const std::uint32_t owner = owner_of(load(place_of(word_).state));
+  give_back(word_);
+  if (!are_labels_watched()) return;
+  if (owner == this_tid()) return tell_label(0);
+  if (owner != kNotTold && owner != kOfEndedThread) tell_label_unknown(owner);
 }
 
 }  // namespace dial9

@@ -46,4 +46,27 @@ std::size_t label_bucket(std::uint64_t task) noexcept;
 // Labels that found no place since the process began.
 std::uint64_t labels_dropped() noexcept;
 
+// --- For those who tell of labels (label_changes.h, label_teller.h)
+
+// Was any begun since the process began?
+bool has_labels() noexcept;
+// The label of the task; 0: of this thread, whatever it works for.
+void read_own_label(std::uint64_t task, LabelText* label) noexcept;
+// At the thread's end: labels that it leaves open are nobody's. False: it leaves none.
+bool end_labels_of_thread() noexcept;
+
+struct OpenLabel {
+  std::uint32_t tid = 0;   // of a thread
+  std::uint64_t task = 0;  // of a task
+  bool is_known = false;   // false: it has one, or more, and which one holds can't be told
+  LabelText label{};
+};
+// False: enough.
+using ListLabel = bool (*)(void* self, const OpenLabel& open);
+// All that are open, in no order; of a task the one that holds, of a thread each that is open.
+// False: not all, since one is changing, or can't be told whose it is. Any thread. Cost: a look at
+// 512 KiB, or 2 MiB.
+bool list_task_labels(ListLabel list, void* self);
+bool list_thread_labels(ListLabel list, void* self);
+
 }  // namespace dial9::internal

@@ -39,6 +39,10 @@ class StreamSource {
   // What was gathered since. Also before each rotation and after the last rest().
   virtual std::vector<SourceStream> take() = 0;
 
+  // All events of threads that are stamped before `before_ns` are in segments, as far as they
+  // weren't lost. `is_all`: and the active one is about to be sealed; true: take() has more for it.
+  virtual bool drained(std::uint64_t /*before_ns*/, bool /*is_all*/) { return false; }
+
   // What each segment begins with, behind its prologue: whole streams, which count as no events.
   // Called inside the writer, with no call above under way.
   virtual std::vector<std::uint8_t> opening() { return {}; }

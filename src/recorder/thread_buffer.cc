@@ -17,6 +17,7 @@
 #include "recorder/arena.h"
 #include "recorder/burst_gate.h"
 #include "recorder/fork_child.h"
+#include "recorder/label_changes.h"
 #include "recorder/recording_state.h"
 #include "recorder/runtime_state.h"
 #include "recorder/schema_frames.h"
@@ -84,6 +85,7 @@ void on_thread_exit(void* rounds) noexcept {
   const auto round = reinterpret_cast<std::uintptr_t>(rounds);
   const bool is_last = round >= kLastExitRound;
   if (is_last) {
+    tell_end_of_thread();
     t_buffer.is_exiting = 1;
     leave_chunk(t_buffer);
   } else {

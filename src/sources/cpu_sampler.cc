@@ -15,6 +15,7 @@
 #include "base/descriptor_numbers.h"
 #include "dial9/internal/clock.h"
 #include "dial9/internal/thread_buffer.h"
+#include "recorder/label_changes.h"
 #include "recorder/no_exception.h"
 #include "sources/cpu_samples.h"
 #include "sources/host_cpu.h"
@@ -209,6 +210,8 @@ Status CpuSampler::start(const CpuSampleOptions& options) {
   state.backend = make_backend(state.choice, state.period_ns(), state.ring);
   state.backend->thin(state.one_in);
   state.is_on = true;
+  // What the kernel samples can't be asked for its label. Without: it isn't known.
+  if (state.choice.uses_perf) watch_labels(LabelWatcher::kCpuSamples);
   note_shortfalls(state);
   return {};
 }
@@ -250,6 +253,7 @@ bool CpuSampler::stop() {
   State& state = guard.state();
   if (!state.is_on) return false;
   state.is_on = false;
+  unwatch_labels(LabelWatcher::kCpuSamples);
   state.backend->halt();
   drain(state);
   ++state.version;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/descriptor_numbers.h"
+#include "recorder/label_changes.h"
 #include "recorder/no_exception.h"
 #include "recorder/off_cpu_stream.h"
 #include "sources/futex_callers.h"
@@ -125,6 +126,7 @@ Status OffCpuSampler::start(const OffCpuOptions& options) {
   state.totals = {};
   state.start_error.clear();
   state.is_on = true;
+  if (state.switches) watch_labels(LabelWatcher::kSwitches);  // else only looks, which read labels
   return {};
 }
 
@@ -150,6 +152,7 @@ bool OffCpuSampler::stop() {
   State& state = guard.state();
   if (!state.is_on) return false;
   state.is_on = false;
+  unwatch_labels(LabelWatcher::kSwitches);
   ++state.version;
   return true;
 }

@@ -1,0 +1,221 @@
+// Labels as events: each change tells what holds from then on, nothing is told unless someone asks,
+// and the teller lists what holds without what it can't be sure of.
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/label_changes.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dial9/label.h"
+#include "dial9/runtime.h"
+#include "recorder/label_teller.h"
+#include "recorder/recording_state.h"
+#include "recorder/test_support.h"
+
+namespace dial9::internal {
+namespace {
+
+// Of a task, or of a thread where that is 0, in order of time: "-" none, "?" not known.
+std::string changes(const Trace& trace, std::uint32_t tid, std::uint64_t task) {
+  const auto stamps = trace.stamps("LabelChangeEvent");
+  const auto tids = trace.numbers("LabelChangeEvent", "tid");
+  const auto tasks = trace.numbers("LabelChangeEvent", "task_id");
+  const auto known = trace.numbers("LabelChangeEvent", "known");
+  const auto values = trace.texts("LabelChangeEvent", "label_value");
+  std::multimap<std::uint64_t, std::string> by_time;
+  for (std::size_t i = 0; i < tids.size(); ++i) {
+    if (tasks[i] != task || (task == 0 && tids[i] != tid)) continue;
+    by_time.emplace(stamps[i], known[i] == 0 ? "?" : values[i].empty() ? "-" : values[i]);
+  }
+  std::string text;
+  for (const auto& [at_ns, value] : by_time) text += (text.empty() ? "" : " ") + value;
+  return text;
+}
+
+class LabelChanges : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches)); }
+  void TearDown() override { unwatch_labels(LabelWatcher::kSwitches); }
+  std::string of_thread(std::uint32_t tid = this_tid()) {
+    return changes(recorder_.read(), tid, 0);
+  }
+  SteppedRecorder recorder_{RecorderOptions::memory(kTestBudget), false};
+};
+
+std::uint64_t g_now_ns = 0;
+std::uint64_t made_now() noexcept { return g_now_ns; }
+
+class LabelTellerTest : public LabelChanges {
+ protected:
+  // Once what it tells counts.
+  void begin() {
+    g_now_ns = 1'000'000'000;
+    teller_.attend(0);
+    g_now_ns += LabelTeller::kGraceNs;
+    teller_.attend(0);
+  }
+  Trace told() {
+    const auto streams = teller_.take();
+    return streams.empty() ? Trace::of(std::vector<std::uint8_t>{}) : Trace::of(streams[0].bytes);
+  }
+  LabelTeller teller_{made_now};
+};
+
+// The first of all: after a label that ended astray no thread's is listed as known.
+TEST_F(LabelTellerTest, ListsTheLabelOfAThreadThatHasOne) {
+  const label scope("tenant", "acme");
+  begin();
+  const Trace trace = Trace::of(teller_.opening());
+  EXPECT_EQ(changes(trace, this_tid(), 0), "acme");
+  EXPECT_EQ(trace.numbers("LabelCoverageEvent", "lists_threads").at(0), 1U);
+}
+
+TEST_F(LabelTellerTest, TriesAListThatFailedOnceASecond) {
+  unwatch_labels(LabelWatcher::kSwitches);
+  const label unwatched("tenant", "acme");
+  ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
+  begin();
+  EXPECT_EQ(told().numbers("LabelCoverageEvent", "lists_threads").at(0), 0U);
+  g_now_ns += 999'999'999;
+  EXPECT_TRUE(teller_.take().empty());
+  g_now_ns += 1;
+  EXPECT_EQ(told().numbers("LabelCoverageEvent", "lists_tasks").at(0), 1U);
+}
+
+TEST_F(LabelChanges, TellWhatHoldsAfterEachBeginAndEnd) {
+  {
+    const label outer("tenant", "acme");
+    const label inner("tenant", "bolt");
+  }
+  EXPECT_EQ(of_thread(), "acme bolt acme -");
+}
+
+TEST_F(LabelChanges, OfATaskAreToldAsTheTasksOnWhicheverThread) {
+  const runtime::CurrentTask task({81, nullptr});
+  auto outer = std::make_unique<label>("tenant", "acme");
+  auto inner = std::make_unique<label>("tenant", "bolt");
+  std::thread([&] { inner.reset(); }).join();
+  outer.reset();
+  const Trace trace = recorder_.read();
+  EXPECT_EQ(changes(trace, 0, 81), "acme bolt acme -");
+  EXPECT_EQ(changes(trace, this_tid(), 0), "");
+}
+
+TEST_F(LabelChanges, ThatEndOutOfOrderTellWhatIsLeft) {
+  const runtime::CurrentTask task({82, nullptr});
+  auto first = std::make_unique<label>("n", "first");
+  auto second = std::make_unique<label>("n", "second");
+  first.reset();
+  second.reset();
+  EXPECT_EQ(changes(recorder_.read(), 0, 82), "first second second -");
+}
+
+TEST_F(LabelChanges, OfAThreadThatEndElsewhereLeaveItsLabelUnknown) {
+  auto made = std::make_unique<label>("n", "here");
+  std::thread([&] { made.reset(); }).join();
+  EXPECT_EQ(of_thread(), "here ?");
+  const label next("n", "next");
+  EXPECT_EQ(of_thread(), "here ? next");
+}
+
+TEST_F(LabelChanges, AThreadThatEndsHasNoLabelForTheNextOneOfItsId) {
+  std::unique_ptr<label> left;
+  std::uint32_t tid = 0;
+  std::thread([&] {
+    tid = this_tid();
+    left = std::make_unique<label>("n", "left");
+  }).join();
+  left.reset();
+  EXPECT_EQ(of_thread(tid), "left -");
+}
+
+TEST_F(LabelChanges, AreToldOnlyWhileSomeoneWatches) {
+  unwatch_labels(LabelWatcher::kSwitches);
+  {
+    const label silent("n", "silent");
+  }
+  ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
+  {
+    const label told("n", "told");
+  }
+  EXPECT_EQ(of_thread(), "told -");
+}
+
+TEST_F(LabelTellerTest, SaysNothingBeforeWhatWasUnderWayIsOver) {
+  g_now_ns = 1'000'000'000;
+  teller_.attend(0);
+  EXPECT_TRUE(teller_.take().empty());
+  EXPECT_TRUE(teller_.opening().empty());
+  EXPECT_FALSE(teller_.drained(g_now_ns, true));
+  g_now_ns += LabelTeller::kGraceNs;
+  teller_.attend(0);
+  EXPECT_EQ(told().numbers("LabelCoverageEvent", "since_ns").at(0), g_now_ns);
+}
+
+TEST_F(LabelTellerTest, ListsTasksLabelsThatHoldAndThatThereAreNoOthers) {
+  const runtime::CurrentTask task({83, nullptr});
+  const label outer("tenant", "acme");
+  const label inner("tenant", "bolt");
+  begin();
+  const Trace trace = Trace::of(teller_.opening());
+  EXPECT_EQ(changes(trace, 0, 83), "bolt");
+  EXPECT_EQ(trace.numbers("LabelCoverageEvent", "lists_tasks").at(0), 1U);
+  EXPECT_EQ(trace.stamps("LabelChangeEvent").at(0), trace.stamps("LabelCoverageEvent").at(0));
+}
+
+TEST_F(LabelTellerTest, DoesNotListThreadsWhileOneHasALabelThatBeganUnwatched) {
+  unwatch_labels(LabelWatcher::kSwitches);
+  auto unwatched = std::make_unique<label>("tenant", "acme");
+  ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
+  begin();
+  EXPECT_EQ(Trace::of(teller_.opening()).numbers("LabelCoverageEvent", "lists_threads").at(0), 0U);
+  unwatched.reset();
+  EXPECT_EQ(Trace::of(teller_.opening()).numbers("LabelCoverageEvent", "lists_threads").at(0), 1U);
+}
+
+TEST_F(LabelTellerTest, OfAThreadWithSeveralOpenLabelsItSaysThatOneHoldsAndNotWhich) {
+  const label outer("tenant", "acme");
+  const label inner("tenant", "bolt");
+  begin();
+  EXPECT_EQ(changes(Trace::of(teller_.opening()), this_tid(), 0), "?");
+}
+
+TEST_F(LabelTellerTest, TellsHowFarTheTraceReachesOnceASecondAndAtTheEndOfASegment) {
+  {
+    const label any("tenant", "acme");
+  }
+  begin();
+  EXPECT_EQ(told().count("LabelCoverageEvent"), 1U);
+  const std::uint64_t since_ns = g_now_ns;
+  EXPECT_TRUE(teller_.drained(since_ns + 999'000'000, false));
+  EXPECT_TRUE(teller_.take().empty());
+  EXPECT_TRUE(teller_.drained(since_ns + 1'000'000'000, false));
+  EXPECT_EQ(told().numbers("LabelCoverageEvent", "until_ns").at(0), since_ns + 1'000'000'000);
+  EXPECT_TRUE(teller_.drained(since_ns + 1'000'000'001, true));
+  EXPECT_EQ(told().numbers("LabelCoverageEvent", "until_ns").at(0), since_ns + 1'000'000'001);
+}
+
+TEST_F(LabelTellerTest, BeginsAnewAfterAPauseInWhichNothingWasTold) {
+  begin();
+  const std::uint64_t since_ns = g_now_ns;
+  teller_.rest();
+  EXPECT_TRUE(teller_.drained(since_ns + 1, true)) << "what was told before counts to its end";
+  g_now_ns += 1'000;
+  teller_.attend(0);
+  EXPECT_TRUE(teller_.take().empty());
+  g_now_ns += LabelTeller::kGraceNs;
+  teller_.attend(0);
+  EXPECT_EQ(told().numbers("LabelCoverageEvent", "since_ns").at(0), g_now_ns);
+  unwatch_labels(LabelWatcher::kSwitches);  // and again, between two looks
+  ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
+  teller_.attend(0);
+  EXPECT_TRUE(teller_.take().empty());
+}
+
+}  // namespace
+}  // namespace dial9::internal
