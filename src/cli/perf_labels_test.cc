@@ -14,11 +14,13 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cli/exit_code.h"
 #include "cli/testing/cli_test.h"
 #include "dial9/cpu_samples.h"
 #include "dial9/label.h"
+#include "dial9/off_cpu.h"
 #include "dial9/recorder.h"
 #include "dial9/runtime.h"
 
@@ -41,6 +43,8 @@ void burn(double ms) {
     for (int i = 0; i < 2'000; ++i) g_kept = g_kept * 3 + 1;
   }
 }
+
+class SwitchLabels : public testing::CliTest {};
 
 class PerfLabels : public testing::CliTest {
  protected:
@@ -160,6 +164,39 @@ TEST_F(PerfLabels, ThreeTenantsWhoseTasksMoveBetweenWorkersComeOutWithinTwoPerce
   first.join();
   second.join();
   expect_the_shares();
+}
+
+// Waits so short that hardly one is seen by a look: only the switches tell of them.
+TEST_F(SwitchLabels, WaitsThatOnlySwitchesSawHaveTheLabelUnderWhichTheyHappened) {
+  const Status added =
+      add_off_cpu_samples({.frequency_hz = 20, .has_switches = true, .requires_switches = true});
+  if (!added.ok()) GTEST_SKIP() << added.message();
+  auto [recorder, status] = Recorder::start(RecorderOptions::disk(path("traces")));
+  ASSERT_TRUE(status.ok()) << status.message();
+  while (off_cpu_status().switch_threads == 0) burn(5);
+  burn(50);  // and changes of labels count by now
+  // Each so many times, one after the other.
+  const std::vector<std::string> turn = {"acme", "bolt", "acme", "crux", "acme", "bolt"};
+  std::map<std::string, int> waited;
+  for (std::size_t i = 0; i < 30 * turn.size(); ++i) {
+    const std::string& tenant = turn[i % turn.size()];
+    const label scope("tenant", tenant);
+    const timespec time{0, 1'000'000};
+    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+    ++waited[tenant];
+  }
+  recorder.stop();  // with the switches since the last look
+  remove_off_cpu_samples();
+  const json found =
+      json::parse(output_of("offcpu '" + path("traces") + "' --json --by label", kOk));
+  for (const auto& [tenant, count] : waited) {
+    int waits = 0;
+    for (const json& group : found["groups"]) {
+      if (group["name"] == "tenant=" + tenant) waits = group["waits"].get<int>();
+    }
+    // One that a look met may be in two pieces.
+    EXPECT_NEAR(waits, count, 4) << tenant << found["groups"].dump(1);
+  }
 }
 
 }  // namespace

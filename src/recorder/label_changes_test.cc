@@ -50,7 +50,7 @@ class LabelChanges : public ::testing::Test {
 std::uint64_t g_now_ns = 0;
 std::uint64_t made_now() noexcept { return g_now_ns; }
 
-class LabelTellerTest : public LabelChanges {
+class LabelTelling : public LabelChanges {
  protected:
   // Once what it tells counts.
   void begin() {
@@ -67,7 +67,7 @@ class LabelTellerTest : public LabelChanges {
 };
 
 // The first of all: after a label that ended astray no thread's is listed as known.
-TEST_F(LabelTellerTest, ListsTheLabelOfAThreadThatHasOne) {
+TEST_F(LabelTelling, ListsTheLabelOfAThreadThatHasOne) {
   const label scope("tenant", "acme");
   begin();
   const Trace trace = Trace::of(teller_.opening());
@@ -75,7 +75,7 @@ TEST_F(LabelTellerTest, ListsTheLabelOfAThreadThatHasOne) {
   EXPECT_EQ(trace.numbers("LabelCoverageEvent", "lists_threads").at(0), 1U);
 }
 
-TEST_F(LabelTellerTest, TriesAListThatFailedOnceASecond) {
+TEST_F(LabelTelling, TriesAListThatFailedOnceASecond) {
   unwatch_labels(LabelWatcher::kSwitches);
   const label unwatched("tenant", "acme");
   ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
@@ -146,7 +146,7 @@ TEST_F(LabelChanges, AreToldOnlyWhileSomeoneWatches) {
   EXPECT_EQ(of_thread(), "told -");
 }
 
-TEST_F(LabelTellerTest, SaysNothingBeforeWhatWasUnderWayIsOver) {
+TEST_F(LabelTelling, SaysNothingBeforeWhatWasUnderWayIsOver) {
   g_now_ns = 1'000'000'000;
   teller_.attend(0);
   EXPECT_TRUE(teller_.take().empty());
@@ -157,7 +157,7 @@ TEST_F(LabelTellerTest, SaysNothingBeforeWhatWasUnderWayIsOver) {
   EXPECT_EQ(told().numbers("LabelCoverageEvent", "since_ns").at(0), g_now_ns);
 }
 
-TEST_F(LabelTellerTest, ListsTasksLabelsThatHoldAndThatThereAreNoOthers) {
+TEST_F(LabelTelling, ListsTasksLabelsThatHoldAndThatThereAreNoOthers) {
   const runtime::CurrentTask task({83, nullptr});
   const label outer("tenant", "acme");
   const label inner("tenant", "bolt");
@@ -168,7 +168,7 @@ TEST_F(LabelTellerTest, ListsTasksLabelsThatHoldAndThatThereAreNoOthers) {
   EXPECT_EQ(trace.stamps("LabelChangeEvent").at(0), trace.stamps("LabelCoverageEvent").at(0));
 }
 
-TEST_F(LabelTellerTest, DoesNotListThreadsWhileOneHasALabelThatBeganUnwatched) {
+TEST_F(LabelTelling, DoesNotListThreadsWhileOneHasALabelThatBeganUnwatched) {
   unwatch_labels(LabelWatcher::kSwitches);
   auto unwatched = std::make_unique<label>("tenant", "acme");
   ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
@@ -178,14 +178,14 @@ TEST_F(LabelTellerTest, DoesNotListThreadsWhileOneHasALabelThatBeganUnwatched) {
   EXPECT_EQ(Trace::of(teller_.opening()).numbers("LabelCoverageEvent", "lists_threads").at(0), 1U);
 }
 
-TEST_F(LabelTellerTest, OfAThreadWithSeveralOpenLabelsItSaysThatOneHoldsAndNotWhich) {
+TEST_F(LabelTelling, OfAThreadWithSeveralOpenLabelsItSaysThatOneHoldsAndNotWhich) {
   const label outer("tenant", "acme");
   const label inner("tenant", "bolt");
   begin();
   EXPECT_EQ(changes(Trace::of(teller_.opening()), this_tid(), 0), "?");
 }
 
-TEST_F(LabelTellerTest, TellsHowFarTheTraceReachesOnceASecondAndAtTheEndOfASegment) {
+TEST_F(LabelTelling, TellsHowFarTheTraceReachesOnceASecondAndAtTheEndOfASegment) {
   {
     const label any("tenant", "acme");
   }
@@ -200,7 +200,7 @@ TEST_F(LabelTellerTest, TellsHowFarTheTraceReachesOnceASecondAndAtTheEndOfASegme
   EXPECT_EQ(told().numbers("LabelCoverageEvent", "until_ns").at(0), since_ns + 1'000'000'001);
 }
 
-TEST_F(LabelTellerTest, BeginsAnewAfterAPauseInWhichNothingWasTold) {
+TEST_F(LabelTelling, BeginsAnewAfterAPauseInWhichNothingWasTold) {
   begin();
   const std::uint64_t since_ns = g_now_ns;
   teller_.rest();
