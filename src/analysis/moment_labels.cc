@@ -91,8 +91,8 @@ bool MomentLabels::is_proven(std::uint64_t from_ns, std::uint64_t to_ns) const {
 }
 
 // The label of the task, or of the thread where that is 0, throughout.
-MomentLabels::State MomentLabels::state(std::uint64_t task, std::uint32_t tid,
-                                        std::uint64_t from_ns, std::uint64_t to_ns) const {
+MomentLabel MomentLabels::state(std::uint64_t task, std::uint32_t tid, std::uint64_t from_ns,
+                                std::uint64_t to_ns) const {
   const std::pair<std::uint64_t, std::uint32_t> scope{task, task == 0 ? tid : 0};
   const auto after =
       std::partition_point(changes_.begin(), changes_.end(), [&](const LabelChange& change) {
@@ -110,22 +110,21 @@ MomentLabels::State MomentLabels::state(std::uint64_t task, std::uint32_t tid,
     --last;
   }
   const bool has_change = last != changes_.begin() && scope_of(*std::prev(last)) == scope;
-  State found;
+  MomentLabel found;
   std::uint64_t since_ns = list_ns;
   if (has_change && (list_ns == kUnknownNs || std::prev(last)->at_ns >= list_ns)) {
     const LabelChange& change = *std::prev(last);
-    found.label = {change.is_known, change.name, change.value};
-    found.change = static_cast<std::uint32_t>(std::prev(last) - changes_.begin());
+    found = {change.is_known, change.name, change.value};
     since_ns = change.at_ns;
   } else {
-    found.label.is_known = list_ns != kUnknownNs;
+    found.is_known = list_ns != kUnknownNs;
   }
-  if (!found.label.is_known || !is_proven(since_ns, to_ns)) {
+  if (!found.is_known || !is_proven(since_ns, to_ns)) {
     return {};
   }
   for (auto at = after; at != changes_.end() && scope_of(*at) == scope && at->at_ns <= to_ns;
        ++at) {
-    const bool is_same = at->name == found.label.name && at->value == found.label.value;
+    const bool is_same = at->name == found.name && at->value == found.value;
     if (++steps > kMostSteps || !at->is_known || !is_same) {
       return {};
     }
@@ -133,30 +132,38 @@ MomentLabels::State MomentLabels::state(std::uint64_t task, std::uint32_t tid,
   return found;
 }
 
-// Of one that is no worker: it told its label outside all tasks, and nothing says that it began to
+// The last change that the thread told itself by then; kNoIndex: none.
+std::uint32_t MomentLabels::told_last(std::uint32_t tid, std::uint64_t at_ns) const {
+  const auto after =
+      std::partition_point(by_teller_.begin(), by_teller_.end(), [&](std::uint32_t i) {
+        return changes_[i].tid != tid ? changes_[i].tid < tid : changes_[i].at_ns <= at_ns;
+      });
+  const bool has_any = after != by_teller_.begin() && changes_[*std::prev(after)].tid == tid;
+  return has_any ? *std::prev(after) : kNoIndex;
+}
+
+// Of one that is no worker: it told a label outside all tasks, and nothing says that it began to
 // work for one.
-MomentLabels::State MomentLabels::of_plain_thread(std::uint32_t tid, std::uint64_t from_ns,
-                                                  std::uint64_t to_ns) const {
-  State found = state(0, tid, from_ns, to_ns);
-  if (!found.label.is_known || found.change == kNoIndex || changes_[found.change].is_listed ||
-      !owners_.is_without_polls(tid, changes_[found.change].at_ns, from_ns, to_ns)) {
+MomentLabel MomentLabels::of_plain_thread(std::uint32_t tid, std::uint64_t from_ns,
+                                          std::uint64_t to_ns) const {
+  const std::uint32_t told = told_last(tid, from_ns);
+  if (told == kNoIndex || changes_[told].task_id != 0 || !changes_[told].is_known ||
+      !is_proven(changes_[told].at_ns, to_ns) ||
+      !owners_.is_without_polls(tid, changes_[told].at_ns, from_ns, to_ns)) {
     return {};
   }
-  return found;
+  return state(0, tid, from_ns, to_ns);
 }
 
 // What the thread told last of labels was for the task of the poll, or in another poll: it isn't
 // inside a scope of another task (task_scope, CurrentTask), which no event tells of.
 bool MomentLabels::works_for_its_poll(std::uint64_t task, std::uint32_t lane, std::uint32_t tid,
                                       std::uint64_t from_ns, std::uint64_t to_ns) const {
-  const auto after =
-      std::partition_point(by_teller_.begin(), by_teller_.end(), [&](std::uint32_t i) {
-        return changes_[i].tid != tid ? changes_[i].tid < tid : changes_[i].at_ns <= to_ns;
-      });
-  if (after == by_teller_.begin() || changes_[*std::prev(after)].tid != tid) {
+  const std::uint32_t told = told_last(tid, to_ns);
+  if (told == kNoIndex) {
     return true;
   }
-  const LabelChange& last = changes_[*std::prev(after)];
+  const LabelChange& last = changes_[told];
   if (last.task_id == task) {
     return true;
   }
@@ -188,15 +195,15 @@ MomentLabel MomentLabels::of(const Owner& owner, std::uint32_t lane, std::uint32
     return {};
   }
   if (!is_task_known) {
-    return of_plain_thread(tid, from_ns, to_ns).label;
+    return of_plain_thread(tid, from_ns, to_ns);
   }
   if (owner.task_id != 0) {
-    const MomentLabel label = state(owner.task_id, 0, from_ns, to_ns).label;
+    const MomentLabel label = state(owner.task_id, 0, from_ns, to_ns);
     if (!label.is_known || label.name != kNoName) {
       return label;
     }
   }
-  return state(0, tid, from_ns, to_ns).label;  // which holds for its tasks, too
+  return state(0, tid, from_ns, to_ns);  // which holds for its tasks, too
 }
 
 }  // namespace dial9::analysis

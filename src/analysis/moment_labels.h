@@ -52,19 +52,16 @@ class MomentLabels {
                  std::uint64_t to_ns) const;
 
  private:
-  struct State {
-    MomentLabel label;
-    std::uint32_t change = kNoIndex;  // that it is of; kNoIndex: of a list that doesn't have it
-  };
   struct List {
     std::uint64_t at_ns = 0;
     std::uint64_t listed_ns = 0;
   };
   static std::uint64_t last_of(const std::vector<List>& lists, std::uint64_t at_ns);
   static bool is_listed(const std::vector<List>& lists, std::uint64_t at_ns);
-  State state(std::uint64_t task, std::uint32_t tid, std::uint64_t from_ns,
-              std::uint64_t to_ns) const;
-  State of_plain_thread(std::uint32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const;
+  MomentLabel state(std::uint64_t task, std::uint32_t tid, std::uint64_t from_ns,
+                    std::uint64_t to_ns) const;
+  MomentLabel of_plain_thread(std::uint32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const;
+  std::uint32_t told_last(std::uint32_t tid, std::uint64_t at_ns) const;
   bool works_for_its_poll(std::uint64_t task, std::uint32_t lane, std::uint32_t tid,
                           std::uint64_t from_ns, std::uint64_t to_ns) const;
   bool is_proven(std::uint64_t from_ns, std::uint64_t to_ns) const;

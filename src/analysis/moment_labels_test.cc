@@ -220,6 +220,18 @@ TEST(MomentLabels, AThreadThatIsNoWorkerHasTheLabelThatItTold) {
       << "before it told any, it might have worked for a task";
 }
 
+TEST(MomentLabels, AListInBetweenConfirmsWhatAThreadThatIsNoWorkerTold) {
+  CpuTrace trace = two_polls();
+  tell(trace, {.at_ns = 100, .value = "acme", .tid = kPlainTid});
+  cover(trace, 200, 5, 200, true, 210);
+  tell(trace, {.at_ns = 200, .value = "acme", .tid = kPlainTid});
+  EXPECT_EQ(labels_at(trace, {150, 205, 250}, kPlainTid), "acme acme acme");
+  CpuTrace listed = two_polls();
+  cover(listed, 200, 5, 200, true, 210);
+  tell(listed, {.at_ns = 200, .value = "acme", .tid = kPlainTid});
+  EXPECT_EQ(labels_at(listed, {250}, kPlainTid), "?") << "listed alone, it might work for a task";
+}
+
 TEST(MomentLabels, AThreadThatMayBeInAPollSinceItToldItsLabelHasNoKnownOne) {
   CpuTrace trace = two_polls();
   trace.builder.poll(300, 400, kWorker + 1, 44);  // nobody parked there: it may be any thread

@@ -60,9 +60,15 @@ class PerfLabels : public testing::CliTest {
     remove_cpu_samples();
   }
 
-  // Once so many threads of the host are sampled.
-  static void wait_until_sampled(std::uint32_t threads) {
+  // Once so many threads of the host are sampled, and changes of labels count: from 10 ms after a
+  // pass of the collector on, of which each rotation makes one.
+  void wait_until_sampled(std::uint32_t threads) {
     while (cpu_sample_status().threads < threads) burn(5);
+    for (int pass = 0; pass < 2; ++pass) {
+      recorder_->rotate(std::chrono::seconds(30));
+      burn(20);
+    }
+    recorder_->rotate(std::chrono::seconds(30));
   }
   // A request of a tenant: what its label takes of the thread's CPU time.
   template <class Work>
@@ -174,7 +180,11 @@ TEST_F(SwitchLabels, WaitsThatOnlySwitchesSawHaveTheLabelUnderWhichTheyHappened)
   auto [recorder, status] = Recorder::start(RecorderOptions::disk(path("traces")));
   ASSERT_TRUE(status.ok()) << status.message();
   while (off_cpu_status().switch_threads == 0) burn(5);
-  burn(50);  // and changes of labels count by now
+  for (int pass = 0; pass < 2; ++pass) {  // as above
+    recorder.rotate(std::chrono::seconds(30));
+    burn(20);
+  }
+  recorder.rotate(std::chrono::seconds(30));
   // Each so many times, one after the other.
   const std::vector<std::string> turn = {"acme", "bolt", "acme", "crux", "acme", "bolt"};
   std::map<std::string, int> waited;

@@ -79,7 +79,7 @@ LabelTeller::LabelTeller(std::uint64_t (*now_ns)() noexcept)
       streams_(std::make_unique<SampleStreams>(add_schema)),
       process_(process_number()) {}
 
-std::uint64_t LabelTeller::attend(std::uint64_t /*now_ns*/) {
+std::uint64_t LabelTeller::attend(std::uint64_t now_ns) {
   const std::uint32_t process = process_number();
   const std::uint32_t watch_number = label_watch_number();
   const bool is_watched = are_labels_watched();
@@ -98,7 +98,7 @@ std::uint64_t LabelTeller::attend(std::uint64_t /*now_ns*/) {
   const std::uint64_t now = now_ns_();
   if (asked_ns_ == 0) asked_ns_ = now;
   if (since_ns_ == 0 && now >= asked_ns_ + kGraceNs) since_ns_ = now;
-  return kNever;
+  return since_ns_ == 0 ? now_ns + kGraceNs : kNever;
 }
 
 bool LabelTeller::is_telling() const { return since_ns_ != 0 && process_ == process_number(); }
