@@ -1,7 +1,7 @@
 // Spans: one enter event, one exit event, with the time that the work was active and idle between
 // them. Strongest property: exactly one enter and one exit a span, however often its coroutine is
-// suspended and on however many threads it runs; work that was destroyed before its end or threw
-// exits with completed = false. (A thread that is cancelled isn't told from one that went on.)
+// suspended and on however many threads it runs; work that was destroyed before its end, threw, or
+// whose thread was cancelled or called pthread_exit() exits with completed = false.
 //
 //   DIAL9_SPAN(Checkout, "checkout", DIAL9_FIELDS((std::uint64_t, order_id)),
 //              DIAL9_FIELDS((std::uint32_t, http_status)));

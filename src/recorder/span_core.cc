@@ -6,6 +6,8 @@
 #include "dial9/internal/span_core.h"
 
 #include <cxxabi.h>
+#include <dlfcn.h>
+#include <pthread.h>
 
 #include <cstdint>
 
@@ -44,7 +46,7 @@ struct Bucket {
 };
 
 constinit Bucket g_buckets[kBuckets] = {};
-constinit std::uint64_t g_next_id_block = kIdBlock;
+constinit std::uint64_t g_next_id_block = kTopBit | kIdBlock;
 
 // Spans outside tasks that ended on another thread than they began on: each thread takes them off
 // its list before it opens another (take_off_strays).
@@ -58,6 +60,33 @@ constexpr std::uint64_t kRecording = std::uint64_t{1} << 32;
 constinit std::uint64_t g_generation = kRecording;
 constexpr std::uint64_t kLinking = ~std::uint64_t{0};
 std::uint64_t generation() { return __atomic_load_n(&g_generation, __ATOMIC_RELAXED); }
+
+// A cancelled thread, and one that calls pthread_exit(), is unwound with no exception in flight.
+// The GNU C library marks it before; it says where by a variable that it has for debuggers. Other
+// libraries don't unwind: there such a thread's spans never end.
+constexpr std::uint32_t kLeavingBit = 1U << 4;  // EXITING_BITMASK of nptl/descr.h
+constinit std::size_t g_leaving_offset = 0;     // of the word, from pthread_self(); 0: not known
+constinit const std::uint32_t g_never_leaving = 0;
+
+const std::uint32_t* leaving_word() {
+  const std::size_t offset = __atomic_load_n(&g_leaving_offset, __ATOMIC_RELAXED);
+  if (offset == 0) return &g_never_leaving;
+  return reinterpret_cast<const std::uint32_t*>(::pthread_self() + offset);
+}
+
+// A plain load: the bit is set by the thread itself alone.
+bool is_leaving(const ThreadSpans& t) { return (*t.leaving & kLeavingBit) != 0; }
+
+// Under the recorder's start lock.
+void find_leaving_word() {
+  // Bits, how many, and where: a descriptor of libthread_db's.
+  const auto* field = static_cast<const std::uint32_t*>(
+      ::dlsym(RTLD_DEFAULT, "_thread_db_pthread_cancelhandling"));
+  constexpr std::uint32_t kMostOffset = 4096;
+  if (field == nullptr || field[0] != 32 || field[1] != 1) return;
+  if (field[2] == 0 || field[2] >= kMostOffset || field[2] % sizeof(std::uint32_t) != 0) return;
+  __atomic_store_n(&g_leaving_offset, field[2], __ATOMIC_RELAXED);
+}
 
 // What the C++ ABI says that a thread's exception globals begin with.
 struct ExceptionGlobals {
@@ -228,7 +257,7 @@ EncodedVarint encode(std::uint64_t value) {
 [[gnu::cold, gnu::noinline]] void refill(ThreadSpans& t) {
   t.next_id = __atomic_fetch_add(&g_next_id_block, kIdBlock, __ATOMIC_RELAXED);
   t.end_id = t.next_id + kIdBlock;
-  const EncodedVarint first = encode(kTopBit | t.next_id);
+  const EncodedVarint first = encode(t.next_id);
   t.wire_id_low = first.low;
   t.wire_id_high = static_cast<std::uint16_t>(first.high);
 }
@@ -246,15 +275,21 @@ constinit bool g_has_task_spans = false;
 __thread ThreadSpans t_spans __attribute__((tls_model("initial-exec"))) = {};
 
 // Gives the span the id, and what an exit needs of its begin. The thread's next span has the next.
-static void begin_span(SpanCore& span, ThreadSpans& t, std::uint64_t id, std::uint64_t parent_id,
-                       std::uint64_t around, std::uint64_t generation) noexcept {
+[[gnu::always_inline]] static inline void begin_span(SpanCore& span, ThreadSpans& t,
+                                                     std::uint64_t id, std::uint64_t parent_id,
+                                                     std::uint64_t around,
+                                                     std::uint64_t generation) noexcept {
   span.id = id;
   span.wire_id_low = t.wire_id_low | (id & 0x7F);
   span.wire_id_high = t.wire_id_high;
   span.generation = generation;
-  t.next_id = (id & ~kTopBit) + 1;
+  t.next_id = id + 1;
   span.parent_id = parent_id != 0 ? parent_id : around;
   span.exceptions = *t.exceptions;
+  if (__builtin_expect(is_leaving(t), 0)) {
+    signal_fence();  // a branch, not a conditional move for all
+    span.wire_id_high |= kBegunLeaving;
+  }
   t_buffer.last_loss = LossCause::kCount;  // none since
   signal_fence();
   t.generation = generation;
@@ -263,7 +298,7 @@ static void begin_span(SpanCore& span, ThreadSpans& t, std::uint64_t id, std::ui
 [[gnu::noinline]] static bool link_in_task(SpanCore& span, std::uint64_t parent_id,
                                            std::uint64_t generation) noexcept {
   ThreadSpans& t = t_spans;
-  const std::uint64_t id = kTopBit | t.next_id;
+  const std::uint64_t id = t.next_id;
   std::uint64_t around = 0;
   span.slot = enter_slot(span.task, id, poll_of(span.task), &around);
   if (span.slot == nullptr) {
@@ -291,17 +326,23 @@ static void leave_stray(std::uint64_t id) noexcept {
 }
 
 void span_recording_begins() noexcept {
-  __atomic_fetch_add(&g_generation, kRecording, __ATOMIC_RELAXED);
+  find_leaving_word();
+  // Release: who sees it knows where the word is.
+  __atomic_fetch_add(&g_generation, kRecording, __ATOMIC_RELEASE);
 }
 
 // Brings the thread up to date. False: this is a signal handler, in the middle of a span's begin.
 static bool refresh(ThreadSpans& t) noexcept {
   if (t.generation == kLinking) return false;
+  // Acquire pairs with the release in span_recording_begins(), and in leave_stray().
+  const std::uint64_t generation = __atomic_load_n(&g_generation, __ATOMIC_ACQUIRE);
+  // Before the mark: a signal's handler that finds that one may end a span.
+  t.exceptions = &reinterpret_cast<const ExceptionGlobals*>(abi::__cxa_get_globals())->uncaught;
+  t.leaving = leaving_word();
+  signal_fence();
   t.generation = kLinking;
   signal_fence();
-  const std::uint64_t generation = __atomic_load_n(&g_generation, __ATOMIC_ACQUIRE);
   take_off_strays(t, generation);
-  t.exceptions = &reinterpret_cast<const ExceptionGlobals*>(abi::__cxa_get_globals())->uncaught;
   find_worker(t);
   signal_fence();
   t.generation = generation;
@@ -323,7 +364,7 @@ static bool link(SpanCore& span, ThreadSpans& t, std::uint64_t parent_id,
                  std::uint64_t generation) noexcept {
   span.task = polled_task();
   if (span.task != 0) return link_in_task(span, parent_id, generation);
-  const std::uint64_t id = kTopBit | t.next_id;
+  const std::uint64_t id = t.next_id;
   const std::uint64_t around = t.innermost();
   t.push(id);
   begin_span(span, t, id, parent_id, around, generation);
@@ -394,13 +435,11 @@ void span_not_entered(SpanCore& span) noexcept {
   t.remove(id);
   signal_fence();
   t.generation = generation;
-  const std::uint64_t number = id & ~kTopBit;
-  if (number >= t.end_id || number + kIdBlock < t.end_id) leave_stray(id);
+  if (id >= t.end_id || id + kIdBlock < t.end_id) leave_stray(id);
 }
 
-static bool unlink(SpanCore& span) noexcept {
-  ThreadSpans& t = t_spans;
-  const bool is_unwinding = *t.exceptions > span.exceptions;
+[[gnu::always_inline]] static inline bool take_out(ThreadSpans& t, SpanCore& span,
+                                                   bool is_unwinding) noexcept {
   if (span.task != 0) return unlink_in_task(span, is_unwinding);
   if (__builtin_expect(t.innermost() == span.id, 1)) {
     --t.depth;
@@ -408,6 +447,19 @@ static bool unlink(SpanCore& span) noexcept {
     unlink_inner(t, span.id);
   }
   return !is_unwinding;
+}
+
+// Of a thread that is being unwound to its end; a destructor's own spans may have begun since then.
+[[gnu::cold, gnu::noinline]] static bool unlink_leaving(SpanCore& span) noexcept {
+  ThreadSpans& t = t_spans;
+  const bool is_of_before = (span.wire_id_high & kBegunLeaving) == 0;
+  return take_out(t, span, is_of_before || *t.exceptions > span.exceptions);
+}
+
+static bool unlink(SpanCore& span) noexcept {
+  ThreadSpans& t = t_spans;
+  if (__builtin_expect(is_leaving(t), 0)) return unlink_leaving(span);
+  return take_out(t, span, *t.exceptions > span.exceptions);
 }
 
 [[gnu::cold, gnu::noinline]] static bool prepare_unlink(SpanCore& span) noexcept {

@@ -3,10 +3,8 @@
 #include "dial9/span.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <atomic>
-#include <exception>
 #include <map>
 #include <memory>
 #include <thread>
@@ -228,25 +226,6 @@ TEST(Span, SaysThatCancelledAndThrowingWorkDidNotComplete) {
   }
   EXPECT_EQ(recorder.read().numbers(exit_name<Request>(), "completed"),
             (std::vector<std::uint64_t>{0, 0, 1}));
-}
-
-// Neither the language nor the system tells a destructor that its thread is being cancelled.
-TEST(Span, OfACancelledThreadExitsAsCompletedSinceNothingTellsItOfThat) {
-#if defined(DIAL9_SANITIZED_ADDRESS)
-  GTEST_SKIP() << "ASan takes the frames that a cancelled thread left for live ones";
-#endif
-  SteppedRecorder recorder;
-  std::thread([] {
-    struct Look {
-      ~Look() { EXPECT_EQ(std::uncaught_exceptions(), 0); }
-    };
-    const span<Request> open({1, "cancelled"});
-    const Look look;
-    ::pthread_cancel(::pthread_self());
-    ::pthread_testcancel();
-  }).join();
-  EXPECT_EQ(recorder.read().numbers(exit_name<Request>(), "completed"),
-            (std::vector<std::uint64_t>{1}));
 }
 
 TEST(Span, EndsInAnyOrder) {

@@ -39,8 +39,8 @@ struct SpanCore {
   std::uint64_t task;       // 0: belongs to the thread, and what follows its entry isn't set
   void* slot;               // the task's, while it is open
   std::uint64_t wire_id_low;
-  std::uint32_t exceptions;  // in flight at its begin
-  std::uint16_t wire_id_high;
+  std::uint32_t exceptions;    // in flight at its begin
+  std::uint32_t wire_id_high;  // 16 bits; above them: kBegunLeaving
   std::uint64_t generation;  // as of its begin
   // From span_entered() on:
   std::uint64_t entered_ns;
@@ -52,6 +52,10 @@ struct SpanCore {
   std::uint64_t polls;
 };
 
+// Of SpanCore::wire_id_high: the span began while its thread was being unwound to its end (it was
+// cancelled, or called pthread_exit()), in a destructor.
+inline constexpr std::uint32_t kBegunLeaving = 1U << 16;
+
 // What a thread keeps for its spans. `worker`: the one that it is, as the events of its spans have
 // it; span_link() and span_unlink() bring it up to date.
 inline constexpr std::uint32_t kThreadSpanDepth = 16;
@@ -60,13 +64,14 @@ struct ThreadSpans {
   // span_generation() as of which all this holds. 0: the worker isn't known (at the start, and when
   // the thread begins to serve another). kLinking: a span is being linked.
   std::uint64_t generation;
-  std::uint64_t next_id;  // without the top bit
+  std::uint64_t next_id;
   std::uint64_t end_id;
   std::uint64_t wire_id_low;  // of the block's first id
   std::uint16_t wire_id_high;
   std::uint32_t depth;
   std::uint32_t strays_seen;
   const std::uint32_t* exceptions;  // in flight on this thread: the C++ runtime's own count
+  const std::uint32_t* leaving;     // the C library's word that has kLeavingBit; never null with it
   // Of the open spans outside tasks, by id only: one that ends on a foreign thread leaves no
   // pointer behind. The innermost last; deeper ones have the 16th as their parent.
   std::uint64_t ids[kThreadSpanDepth];
@@ -104,7 +109,8 @@ struct FieldTraits<WorkerField, false> : FixedField<kWireVarint, 16> {
 template <>
 struct FieldTraits<SpanIdField, false> : FixedField<kWireVarint, kSpanIdBytes> {
   static std::uint8_t* put(std::uint8_t* p, const SpanIdField& v, std::uint32_t) noexcept {
-    return put_raw(put_raw(p, v.span->wire_id_low), v.span->wire_id_high);
+    return put_raw(put_raw(p, v.span->wire_id_low),
+                   static_cast<std::uint16_t>(v.span->wire_id_high));
   }
 };
 struct SpanHead {
@@ -165,8 +171,8 @@ inline void span_entered(SpanCore& span, std::uint64_t now_ns) noexcept {
 // The enter event was dropped: there will be no exit either, which is a loss of the same cause.
 [[gnu::cold, gnu::noinline]] void span_not_entered(SpanCore& span) noexcept;
 // Takes the span out of its chain; its id is 0 then if its recording is over. True if it ends in
-// the course of its work: its task or thread is running it, and no exception has come up since its
-// begin.
+// the course of its work: its task or thread is running it, no exception has come up since its
+// begin, and its thread isn't being unwound to its end since then.
 bool span_unlink(SpanCore& span) noexcept;
 // The times up to `now_ns`, after span_unlink().
 inline SpanTimes span_times(const SpanCore& span, std::uint64_t now_ns, bool completed) noexcept {
