@@ -383,7 +383,7 @@ void RecorderCore::be_nice() {
 }
 
 void RecorderCore::run() {
-  ::pthread_setname_np(::pthread_self(), "dial9-collect");
+  mark_collector_thread();
   exempt_this_thread();
   const std::uint64_t began_ns = collector_now_ns();
   Heartbeat heartbeat = make_heartbeat();

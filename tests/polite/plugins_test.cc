@@ -45,24 +45,38 @@ Trace only_run_under(const std::string& root) {
   return {};
 }
 
-TEST(TwoCopies, RecordEachToItsOwnAndMayBeUnloadedUnderLivingThreads) {
+class TwoCopies : public ::testing::Test {
+ protected:
+  void SetUp() override {
 #if defined(DIAL9_SANITIZED)
-  GTEST_SKIP() << "sanitizers want their run-time library in the executable first";
+    GTEST_SKIP() << "sanitizers want their run-time library in the executable first";
 #endif
-  const TempDir a;
-  const TempDir b;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::execl(DIAL9_TWO_COPIES, DIAL9_TWO_COPIES, DIAL9_COPY_A, DIAL9_COPY_B, a.path().c_str(),
-            b.path().c_str(), nullptr);
-    ::_exit(99);
   }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
+
+  // Its wait status. One that doesn't end is ended by the alarm.
+  int run(const char* how = nullptr) const {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      ::execl(DIAL9_TWO_COPIES, DIAL9_TWO_COPIES, DIAL9_COPY_A, DIAL9_COPY_B, a_.path().c_str(),
+              b_.path().c_str(), how, nullptr);
+      ::_exit(99);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return status;
+  }
+
+  TempDir a_;
+  TempDir b_;
+};
+
+TEST_F(TwoCopies, RecordEachToItsOwnAndMayBeUnloadedUnderLivingThreads) {
+  const int status = run();
   ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   ASSERT_EQ(WEXITSTATUS(status), 0);
-  const Trace of_a = only_run_under(a.path());
-  const Trace of_b = only_run_under(b.path());
+  const Trace of_a = only_run_under(a_.path());
+  const Trace of_b = only_run_under(b_.path());
   EXPECT_EQ(of_a.count("Shared"), 2000U);
   EXPECT_EQ(of_a.count("OnlyA"), 2000U);
   EXPECT_EQ(of_a.count("OnlyB"), 0U);
@@ -70,6 +84,22 @@ TEST(TwoCopies, RecordEachToItsOwnAndMayBeUnloadedUnderLivingThreads) {
   EXPECT_EQ(of_b.count("OnlyB"), 2000U);
   EXPECT_EQ(of_b.count("OnlyA"), 0U);
   EXPECT_EQ(of_a.texts("OnlyA", "words"), std::vector<std::string>(2000, "words of a"));
+}
+
+// Neither takes the other's thread for one of the host's.
+TEST_F(TwoCopies, EndWithTheLastThreadOfTheirHostAndWithItsStatus) {
+  for (const char* how : {"pthread_exit", "0", "7"}) {
+    const int status = run(how);
+    ASSERT_TRUE(WIFEXITED(status)) << how << ": signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), how[0] == '7' ? 7 : 0) << how;
+  }
+  for (const TempDir* root : {&a_, &b_}) {
+    for (const std::string& name : list_files(root->path())) {
+      const Trace trace = Trace::of_directory(root->path() + "/" + name);
+      EXPECT_EQ(trace.count("Shared"), 1000U) << name;
+    }
+    EXPECT_EQ(list_files(root->path()).size(), 3U);
+  }
 }
 
 }  // namespace

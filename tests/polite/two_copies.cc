@@ -1,13 +1,19 @@
 // Loads two shared objects that each have the recorder inside, records with both, and unloads them
 // while threads that recorded still live. two_copies A.so B.so DIR_A DIR_B; exit 0: all went well.
+// With a fifth argument they stay, and the threads end one by one, the main one first: by
+// pthread_exit(), or (a number) by the plain exit call with that code.
 // SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -52,13 +58,30 @@ int end_of_fork(const Copy& a, const Copy& b) {
   return status;
 }
 
+void record_both(const Copy& a, const Copy& b, std::uint64_t from) {
+  for (std::uint64_t i = from; i < from + 500; ++i) {
+    a.record(i);
+    b.record(i);
+  }
+}
+
+[[noreturn]] void end_thread_by_thread(const Copy& a, const Copy& b, std::string_view how) {
+  record_both(a, b, 0);
+  std::thread([a, b] {  // by value: the main thread's frames go
+    record_both(a, b, 500);
+  }).detach();
+  if (how == "pthread_exit") ::pthread_exit(nullptr);
+  for (;;) ::syscall(SYS_exit, std::atoi(how.data()));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
+  if (argc != 5 && argc != 6) return 2;
   const Copy a = load(argv[1]);
   const Copy b = load(argv[2]);
   if (!a.start(argv[3]) || !b.start(argv[4])) return 3;
+  if (argc == 6) end_thread_by_thread(a, b, argv[5]);
   std::atomic<int> recorded{0};
   std::atomic<bool> is_unloaded{false};
   std::vector<std::thread> threads;
