@@ -22,6 +22,7 @@
 #include "sources/module_table.h"
 #include "sources/perf_backend.h"
 #include "sources/quiet_kernel.h"
+#include "sources/sample_grain.h"
 #include "sources/signal_owner.h"
 #include "sources/timer_backend.h"
 #include "unwind/unwind.h"
@@ -113,6 +114,7 @@ struct CpuSampler::State {
   std::uint64_t sampled_ns = 0;  // the last pass that found a sample
   Tally total;                   // since start(), `cpu_ns` as of the last window
   Tally window;                  // `total` as the window began
+  SampleGrain grain;             // of samples of windows in which none was left out
   HostCpu host_cpu;
   std::uint64_t host_cost_ns = 0;  // of all handlers
   std::uint32_t one_in = 1;        // is taken, to keep within the recorder's budget
@@ -179,6 +181,7 @@ void CpuSampler::begin_anew(State& state) {
   rest(state);
   state.backend.reset();
   state.total = state.window = {};
+  state.grain = {};
   state.host_cpu = {};
   state.sampled_ns = 0;
 }
@@ -286,11 +289,14 @@ void CpuSampler::scan(State& state, std::uint64_t now_ns) {
   }
 }
 
-void CpuSampler::note_shortfalls(State& state) {
-  const std::uint64_t samples = state.total.samples - state.window.samples;
-  const std::uint64_t periods = state.total.periods - state.window.periods;
+// Before the segment that the samples go into is sealed: so that its metadata tells.
+void CpuSampler::judge_grain(State& state) {
+  if (!state.is_on || state.most_one_in != 1) return;
+  if (state.grain.is_coarse(state.total.samples, state.total.periods)) note_shortfalls(state, true);
+}
+
+void CpuSampler::note_shortfalls(State& state, bool is_coarse) {
   std::vector<Shortfall> shortfalls;
-  const bool is_coarse = state.most_one_in == 1 && samples >= 50 && periods * 2 > samples * 3;
   state.backend->add_shortfalls(is_coarse, shortfalls);
   if (state.one_in > 1) {
     shortfalls.push_back({kThinned, "one sample in " + std::to_string(state.one_in) +
@@ -334,6 +340,7 @@ void CpuSampler::note_window(State& state, std::uint64_t at_ns, const ThreadCoun
   record.threads_unsampled = threads.unsampled;
   state.encoder.add(record);
   if (state.is_on && !is_last) note_shortfalls(state);
+  if (state.most_one_in != 1) state.grain.restart(state.total.samples, state.total.periods);
   state.window = state.total;
   state.most_one_in = state.one_in;
 }
@@ -373,6 +380,7 @@ std::uint64_t CpuSampler::attend(std::uint64_t now_ns) {
   const std::uint64_t before = state.total.samples;
   drain(state);
   if (state.total.samples != before) state.sampled_ns = now_ns;
+  judge_grain(state);
   // A clock that starts anew doesn't leave it waiting.
   if (now_ns >= state.next_scan_ns || state.next_scan_ns - now_ns > kScanNs) {
     if (std::string end = state.backend->find_end(); !end.empty()) {
@@ -399,6 +407,8 @@ std::uint64_t CpuSampler::wake_ns() const {
 void CpuSampler::rest(State& state) {
   if (!state.is_active) return;
   const ThreadCounts threads = state.backend->threads();
+  drain(state);
+  judge_grain(state);
   if (state.is_on) note_shortfalls(state);
   state.backend->halt();
   drain(state);
@@ -415,6 +425,7 @@ std::vector<SourceStream> CpuSampler::take() {
   const Guard guard(*this);
   State& state = guard.state();
   drain(state);
+  if (state.is_active) judge_grain(state);
   return state.encoder.take();
 }
 

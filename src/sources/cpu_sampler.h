@@ -54,7 +54,8 @@ class CpuSampler final : public StreamSource {
   static void scan(State& state, std::uint64_t now_ns);
   static void note_window(State& state, std::uint64_t at_ns, const ThreadCounts& threads,
                           bool is_last);
-  static void note_shortfalls(State& state);
+  static void judge_grain(State& state);
+  static void note_shortfalls(State& state, bool is_coarse = false);
   static void set_message(State& state, std::string message);
   static void rest(State& state);
 

@@ -1,6 +1,7 @@
 // Threads whose switches are followed: sleeps, preemption and a lock's holder come back with their
 // moments; rings and descriptors stay within their bounds; where perf is denied looks go on alone.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/unique_fd.h"
 #include "dial9/off_cpu.h"
 #include "recorder/recording_state.h"
 #include "recorder/test_support.h"
@@ -92,17 +94,31 @@ struct Moment {
   std::uint64_t cpu_ns = thread_cpu_ns();
 };
 
-// The kernel's own count of how long the caller was runnable but not running. Time that a
-// hypervisor took from a running thread is in neither this nor the switches, but off the thread's
-// CPU time.
-std::uint64_t run_delay_ns() {
+// A moment of the calling thread's, and the kernel's own count of how long it was runnable but not
+// running until then. Time that a hypervisor took from a running thread is in neither this nor the
+// switches, but off the thread's CPU time.
+struct DelayMoment {
+  std::uint64_t at_ns = 0;
+  std::uint64_t delay_ns = 0;
+};
+
+std::uint64_t run_delay_ns(int schedstat) {
+  char text[128] = {};
   unsigned long long cpu = 0;
   unsigned long long delay = 0;
-  std::FILE* const file = std::fopen("/proc/thread-self/schedstat", "re");
-  if (file == nullptr) return 0;
-  const int found = std::fscanf(file, "%llu %llu", &cpu, &delay);
-  std::fclose(file);
-  return found == 2 ? delay : 0;
+  const bool is_read = ::pread(schedstat, text, sizeof text - 1, 0) > 0;
+  EXPECT_TRUE(is_read && std::sscanf(text, "%llu %llu", &cpu, &delay) == 2);
+  return delay;
+}
+
+// The two belong together: the thread wasn't preempted between the readings around the stamp.
+DelayMoment delay_now() {
+  const UniqueFd schedstat(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+  for (std::uint64_t before = run_delay_ns(schedstat.get());;) {
+    const DelayMoment moment{now_ns(), before};
+    before = run_delay_ns(schedstat.get());
+    if (before == moment.delay_ns) return moment;
+  }
 }
 
 TEST_F(Switches, SleepsComeBackWithTheirMomentsAndTheRestIsRunning) {
@@ -170,27 +186,27 @@ TEST_F(Switches, AThreadThatSharesACpuWithABusyOneIsPreemptedNotBlocked) {
   Pipe begin;
   Pipe end;
   std::atomic<bool> is_done{false};
-  Moment before;
-  Moment after;
-  std::uint64_t delay_ns = 0;
+  std::atomic<bool> is_there{false};
+  DelayMoment before;
+  DelayMoment after;
   const Worker rival([&] {
     stay_on_one_cpu();
+    is_there = true;
     while (!is_done.load(std::memory_order_relaxed)) {
     }
   });
   const Worker victim([&] {
     stay_on_one_cpu();
     wait_for_byte(begin.out.get());
-    before = {};
-    const std::uint64_t delay_before_ns = run_delay_ns();
+    before = delay_now();
     burn_one(60);
-    delay_ns = run_delay_ns() - delay_before_ns;
-    after = {};
+    after = delay_now();
     is_done = true;
     wait_for_byte(end.out.get());
   });
   look(victim.tid(), "read");
   follow(victim.tid());
+  while (!is_there) std::this_thread::yield();
   begin.release();
   while (look(victim.tid(), "read").fd != static_cast<std::uint64_t>(end.out.get())) {
   }
@@ -206,6 +222,7 @@ TEST_F(Switches, AThreadThatSharesACpuWithABusyOneIsPreemptedNotBlocked) {
     if (stretch.from_ns < before.at_ns || stretch.to_ns > after.at_ns) continue;
     (stretch.is_preempted ? preempted_ns : blocked_ns) += stretch.length_ns();
   }
+  const std::uint64_t delay_ns = after.delay_ns - before.delay_ns;
   EXPECT_GT(preempted_ns, 20 * kTestMs);
   EXPECT_LT(blocked_ns, preempted_ns / 10);
   EXPECT_NEAR(static_cast<double>(preempted_ns), static_cast<double>(delay_ns),
