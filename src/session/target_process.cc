@@ -16,6 +16,7 @@
 #include "recorder/recording_state.h"
 #include "recorder/run_directory.h"
 #include "recorder/shed_rate.h"
+#include "session/look_rates.h"
 #include "storage/trace_files.h"
 
 namespace dial9::internal {
@@ -228,18 +229,6 @@ void TargetProcess::State::find_horizon(const std::vector<ChunkView>& chunks,
   look.chunks_complete_since_ns = since_ns;
 }
 
-namespace {
-
-// Those that are later than what is there.
-void add_new(const std::vector<ShedRate>& more, std::vector<ShedRate>& rates) {
-  const std::uint64_t last_ns = rates.empty() ? 0 : rates.back().at_ns;
-  for (const ShedRate& rate : more) {
-    if (rate.at_ns > last_ns) rates.push_back(rate);
-  }
-}
-
-}  // namespace
-
 Result<TargetLook> TargetProcess::look(std::uint64_t history_bytes) {
   TargetLook look;
   std::vector<ChunkView> chunks;
@@ -251,11 +240,8 @@ Result<TargetLook> TargetProcess::look(std::uint64_t history_bytes) {
     look.now_ns = clock_ns(CLOCK_MONOTONIC);
     look.realtime_ns = clock_ns(CLOCK_REALTIME);
     before = state_->reader.active_segment();
-    // Before and after the chunks: whatever was kept under a rate, the rate is in one of the two,
-    // also where the recorder wrote it into its segment meanwhile.
-    rates = rates_of(state_->reader.raises());
-    chunks = state_->read_chunks(look);
-    add_new(rates_of(state_->reader.raises()), rates);
+    rates = rates_around([&] { return state_->reader.raises(); },
+                         [&] { chunks = state_->read_chunks(look); });
     look.is_join_exact =
         look.is_join_exact && is_same_place(before, state_->reader.active_segment());
     if (look.is_join_exact) break;

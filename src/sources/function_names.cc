@@ -246,10 +246,11 @@ std::uint64_t FunctionNames::attend(std::uint64_t now_ns) {
   shortfalls_.fetch_and(~kEndedEarly, std::memory_order_relaxed);
   want_seen_code(true);
   if (now_ns < own.next_ns) return own.next_ns;
-  const std::uint64_t before_ns = thread_cpu_now_ns();
+  const auto cpu_now_ns = cpu_now_ns_ == nullptr ? thread_cpu_now_ns : cpu_now_ns_;
+  const std::uint64_t before_ns = cpu_now_ns();
   sort_out(own);
   work(own);
-  const std::uint64_t cost_ns = thread_cpu_now_ns() - before_ns;
+  const std::uint64_t cost_ns = cpu_now_ns() - before_ns;
   // A tenth of a budget of the user's at most.
   const double by_budget = budget_ns_ == 0 ? 0 : 1e10 / budget_ns_;
   const std::uint64_t factor = std::max(kCostFactor, static_cast<std::uint64_t>(by_budget));

@@ -30,8 +30,11 @@ class FunctionNames final : public StreamSource {
   static constexpr std::uint64_t kMostEndNs = 20'000'000;
   static constexpr std::uint32_t kMostFailedOpens = 100;  // in a row, of want of descriptors
 
-  // `most_end_ns`: of the time that passes, to read tables in as recording ends.
-  explicit FunctionNames(std::uint64_t most_end_ns = kMostEndNs) : most_end_ns_(most_end_ns) {}
+  // `most_end_ns`: of the time that passes, to read tables in as recording ends. `cpu_now_ns`: the
+  // calling thread's CPU time, which the pace goes by; null: the system's.
+  explicit FunctionNames(std::uint64_t most_end_ns = kMostEndNs,
+                         std::uint64_t (*cpu_now_ns)() = nullptr)
+      : most_end_ns_(most_end_ns), cpu_now_ns_(cpu_now_ns) {}
   ~FunctionNames() override;
 
   // StreamSource. Metadata is none, so that all of it runs on the collector's thread.
@@ -69,6 +72,7 @@ class FunctionNames final : public StreamSource {
 
   State* state_ = nullptr;
   const std::uint64_t most_end_ns_;
+  std::uint64_t (*const cpu_now_ns_)();
   double budget_ns_ = 0;  // of all recording, of a second; 0: none
   std::atomic<std::uint32_t> shortfalls_{0};
 };

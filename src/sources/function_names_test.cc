@@ -152,6 +152,48 @@ TEST(FunctionNames, AsRecordingEndsItTakesNoMoreTimeThanItHasAndSaysSo) {
   EXPECT_NE(names.shortfall().find("recording ended"), std::string::npos) << names.shortfall();
 }
 
+// A CPU clock on which each look of the source takes as long as a test says.
+std::uint64_t g_look_ns = 0;
+std::uint64_t cpu_clock() {
+  static std::uint64_t now_ns = 0;
+  return now_ns += g_look_ns;
+}
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+TEST(FunctionNamesPace, ALookComesAHundredMsLaterOrFiveHundredTimesWhatItTook) {
+  FunctionNames names(0, cpu_clock);
+  std::uint64_t now_ns = 1'000;
+  g_look_ns = kMs / 10;
+  EXPECT_EQ(names.attend(now_ns), now_ns + 100 * kMs);
+  now_ns += 100 * kMs;
+  g_look_ns = 3 * kMs;
+  EXPECT_EQ(names.attend(now_ns), now_ns + 1'500 * kMs);
+  now_ns += 1'500 * kMs;
+  names.set_budget({.max_cpu_ns = 1e6, .max_bytes = 0});  // a thousandth of a CPU
+  EXPECT_EQ(names.attend(now_ns), now_ns + 30'000 * kMs) << "a tenth of the budget";
+  now_ns += 30'000 * kMs;
+  names.set_budget({.max_cpu_ns = 1e9, .max_bytes = 0});
+  EXPECT_EQ(names.attend(now_ns), now_ns + 1'500 * kMs) << "never more than a 500th";
+  want_seen_code(false);
+}
+
+TEST(FunctionNamesPace, BeforeItsTimeALookDoesNothing) {
+  FunctionNames names(0, cpu_clock);
+  g_look_ns = 3 * kMs;
+  std::uint64_t now_ns = 1'000;
+  const std::uint64_t due_ns = names.attend(now_ns);
+  see_code(std::vector<std::uint64_t>{address_of(first_named_function) + 2},
+           FirstFrame::kInterrupted);
+  for (int i = 0; i < 2'000; ++i) {
+    now_ns += 500'000;
+    ASSERT_EQ(names.attend(now_ns), due_ns);
+  }
+  EXPECT_EQ(take_seen_code().size(), 1U) << "nobody asked what was seen";
+  EXPECT_TRUE(names.take().empty());
+  want_seen_code(false);
+}
+
 // Leaves no number below for the files that are opened while it lives.
 class NoDescriptors {
  public:

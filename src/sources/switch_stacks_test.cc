@@ -258,6 +258,37 @@ TEST_F(SwitchStacksTest, AThreadThatEndsGivesBothDescriptorsBack) {
   EXPECT_EQ(open_perf_events(), 0);
 }
 
+// Its events are gone as its switches are taken: what its ring held was read before.
+TEST_F(SwitchStacksTest, OfAThreadThatHasEndedAreToldAndThoseMissingCounted) {
+  constexpr long kRoom = kSwitchStackRingBytes / kPerfRecordBytes;
+  Pipe begin;
+  std::uint32_t tid = 0;
+  {
+    const Worker worker([&] {
+      ::prctl(PR_SET_TIMERSLACK, 1);
+      wait_for_byte(begin.out.get());
+      sleep_until_switched(2 * kRoom);
+    });
+    tid = worker.tid();
+    look(tid, "read");
+    watch->follow({tid}, static_cast<std::uint32_t>(::gettid()), now_ns());
+    begin.release();
+  }
+  watch->follow({}, static_cast<std::uint32_t>(::gettid()), now_ns());
+  std::vector<ThreadSwitch> switches;
+  std::vector<SwitchStack> stacks;
+  ASSERT_TRUE(watch->take(tid, &switches, &stacks));
+  EXPECT_EQ(watch->lost(), 0U);
+  const auto outs = static_cast<std::uint64_t>(std::ranges::count_if(
+      switches, [](const ThreadSwitch& one) { return one.kind != SwitchKind::kIn; }));
+  EXPECT_GT(stacks.size(), 5U);
+  EXPECT_EQ(watch->stacks()->taken(), stacks.size());
+  EXPECT_GT(watch->stacks()->lost(), 0U);
+  // Of the first one nobody knows whether it had a stack.
+  EXPECT_GE(watch->stacks()->taken() + watch->stacks()->lost(), outs - 1);
+  EXPECT_LE(watch->stacks()->taken() + watch->stacks()->lost(), outs);
+}
+
 TEST_F(SwitchStacksTest, AContendedLockIsALockThoughNoLookSawTheWait) {
   std::mutex mutex;
   mutex.lock();
