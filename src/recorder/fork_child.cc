@@ -30,6 +30,7 @@ constinit ChildHandler g_handlers[kMostChildHandlers] = {};
 constinit std::uint32_t g_pauses = 0;
 constinit std::uint32_t g_forks = 0;
 constinit bool g_is_stuck = false;  // a fork has waited for a pause in vain
+constinit ForkWait g_wait = nullptr;
 
 // The page lies in .bss, which is private and anonymous but for its first page. Where pages are
 // larger than ours, others' variables would be cleared as well.
@@ -68,6 +69,10 @@ constexpr long kWaitNs = 100'000;
 bool wait_for_none(const std::uint32_t& count) noexcept {
   for (int i = 0; i < kMostWaits; ++i) {
     if (__atomic_load_n(&count, __ATOMIC_SEQ_CST) == 0) return true;
+    if (const ForkWait wait = __atomic_load_n(&g_wait, __ATOMIC_RELAXED)) {
+      wait();
+      continue;
+    }
     const timespec some{0, kWaitNs};
     ::syscall(SYS_nanosleep, &some, nullptr);
   }
@@ -147,6 +152,8 @@ ForkPause::~ForkPause() {
 }
 
 std::uint32_t fork_pauses() noexcept { return __atomic_load_n(&g_pauses, __ATOMIC_SEQ_CST); }
+
+void set_fork_wait(ForkWait wait) noexcept { __atomic_store_n(&g_wait, wait, __ATOMIC_RELAXED); }
 
 bool is_fork_page_wiped() noexcept { return g_is_wiped; }
 

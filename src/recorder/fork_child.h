@@ -34,9 +34,10 @@ inline constexpr int kMostChildHandlers = 8;
 bool add_child_handler(ChildHandler handler) noexcept;
 
 // While one lives no fork by way of atfork handlers falls between the making of a descriptor and
-// its note (fork_fds.h): a child would keep it, and with it the run's lock. Both sides wait for
-// each other for some milliseconds at most, then go on: a fork that is under way, or a disk that
-// doesn't answer, holds up neither. Any thread; not in a signal handler.
+// its note (fork_fds.h), or between the end of that and the closing: a child would keep it, and
+// with it the run's lock. Both sides wait for each other for some milliseconds at most, then go on:
+// a fork that is under way, or a disk that doesn't answer, holds up neither. Any thread; not in a
+// signal handler.
 class ForkPause {
  public:
   ForkPause() noexcept;
@@ -50,6 +51,10 @@ class ForkPause {
 
 // How many there are now.
 std::uint32_t fork_pauses() noexcept;
+// Tests: what either side does at each of its looks for the other, instead of a short sleep; null:
+// that.
+using ForkWait = void (*)() noexcept;
+void set_fork_wait(ForkWait wait) noexcept;
 
 // The kernel clears the page.
 bool is_fork_page_wiped() noexcept;

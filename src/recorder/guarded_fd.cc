@@ -27,8 +27,18 @@ GuardedFd GuardedFd::open(const std::string& path, int flags, unsigned mode) noe
   return GuardedFd(::open(path.c_str(), flags | O_CLOEXEC, mode));
 }
 
-// The new one has the old one's number where the host closed that.
+// No fork falls between the forgetting and the closing either.
 void GuardedFd::reset(int fd) noexcept {
+  if (fd_ < 0) return replace(fd);
+  const int saved_errno = errno;
+  const ForkPause pause;
+  replace(fd);
+  errno = saved_errno;
+}
+
+// In a pause of forks, where there is one to close. The new one has the old one's number where the
+// host closed that.
+void GuardedFd::replace(int fd) noexcept {
   const int saved_errno = errno;
   if (fd_ >= 0) {
     forget_fork_fd(slot_, fd_);  // before the number can be anyone's
@@ -50,16 +60,20 @@ bool GuardedFd::regain(const std::string& path, int flags) noexcept {
     ::close(fd);
     return false;
   }
-  reset(fd);
-  if (is_high_) move_up();
+  replace(fd);
+  if (is_high_) raise();
   return true;
 }
 
 void GuardedFd::move_up() noexcept {
-  is_high_ = true;
   const ForkPause pause;
+  raise();
+}
+
+void GuardedFd::raise() noexcept {
+  is_high_ = true;
   const int high = duplicate_high(get());
-  if (high >= 0) reset(high);
+  if (high >= 0) replace(high);
 }
 
 }  // namespace dial9::internal

@@ -47,6 +47,9 @@ class GuardedFd {
   void move_up() noexcept;
 
  private:
+  void replace(int fd) noexcept;
+  void raise() noexcept;
+
   int fd_ = -1;
   int slot_ = -1;
   FileIdentity file_;
