@@ -120,18 +120,34 @@ TEST(HotMutex, IsFoundWithTheThreadThatHeldIt) {
   EXPECT_TRUE(names_holder) << diagnosis.dump(2);
 }
 
-TEST(CleanRun, HasNoFindingAboveInfo) {
+// Is it about the machine, and as the kernel has it of the service's threads? The bounds are those
+// of docs/spec/findings.md.
+bool is_of_a_busy_machine(const json& finding, const KernelTimes& during) {
+  const auto waited_ns = static_cast<double>(during.waited_ns);
+  if (finding.at("kind") == "kernel-wait") return during.share_waited() >= 0.5;
+  if (finding.at("kind") != "platform-stall" || finding.at("where") != "late_wakeup") return false;
+  const double least_ns = std::max(100e6, 0.05 * static_cast<double>(during.passed_ns));
+  return waited_ns >= least_ns && waited_ns >= finding.at("worst_ns").get<double>();
+}
+
+TEST(CleanRun, HasNoFindingAboveInfoButOfABusyMachineWhereTheKernelSaysSo) {
   ServiceRun run;
   run.start({"--trace-dir", run.path("trace")});
-  const json report = run.load({});
+  const KernelTimes before = run.kernel_times();
+  const json report = run.load({.timeout_ms = 30'000});
+  const KernelTimes during = run.kernel_times() - before;
   if (!kIsSanitized) {
     EXPECT_EQ(report.at("answered"), report.at("intended"));
   }
   run.stop();
 
   const json diagnosis = run.dial9_json({"diagnose", run.path("trace")});
-  if (!kIsSanitized) {
-    EXPECT_TRUE(serious_findings(diagnosis).empty()) << diagnosis.dump(2);
+  if (kIsSanitized) return;
+  for (const json& finding : serious_findings(diagnosis)) {
+    EXPECT_TRUE(is_of_a_busy_machine(finding, during))
+        << "ran " << during.ran_ns << " ns, waited " << during.waited_ns << " ns of "
+        << during.passed_ns << "\n"
+        << finding.dump(2);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -121,6 +122,22 @@ nlohmann::json ServiceRun::load(const LoadOptions& options) {
   auto report = nlohmann::json::parse(finished.output, nullptr, false);
   EXPECT_TRUE(report.is_object()) << finished.status.text() << '\n' << log();
   return report;
+}
+
+KernelTimes ServiceRun::kernel_times() const {
+  KernelTimes times;
+  times.passed_ns = static_cast<std::uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+  const std::string tasks = "/proc/" + std::to_string(service_->pid()) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    std::uint64_t ran_ns = 0;
+    std::uint64_t waited_ns = 0;
+    std::ifstream(task.path() / "schedstat") >> ran_ns >> waited_ns;
+    times.ran_ns += ran_ns;
+    times.waited_ns += waited_ns;
+  }
+  EXPECT_GT(times.ran_ns, 0U);
+  return times;
 }
 
 void ServiceRun::stop() {

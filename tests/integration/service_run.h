@@ -22,6 +22,23 @@ struct LoadOptions {
   unsigned timeout_ms = 1000;  // of a request
 };
 
+// What the kernel says of a process's living threads: how long they ran, and how long they were
+// runnable and had no CPU.
+struct KernelTimes {
+  std::uint64_t ran_ns = 0;
+  std::uint64_t waited_ns = 0;
+  std::uint64_t passed_ns = 0;  // on the monotonic clock
+
+  KernelTimes operator-(const KernelTimes& before) const {
+    return {ran_ns - before.ran_ns, waited_ns - before.waited_ns, passed_ns - before.passed_ns};
+  }
+  // Of the time that they could have run.
+  double share_waited() const {
+    const auto all_ns = static_cast<double>(ran_ns + waited_ns);
+    return all_ns == 0 ? 0 : static_cast<double>(waited_ns) / all_ns;
+  }
+};
+
 // A client's connection.
 class Connection {
  public:
@@ -58,6 +75,9 @@ class ServiceRun {
 
   // Runs the load generator to its end; its JSON report.
   nlohmann::json load(const LoadOptions& options);
+
+  // The service's.
+  KernelTimes kernel_times() const;
 
   // SIGTERM; the service must end by itself with exit code 0.
   void stop();
