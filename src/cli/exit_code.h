@@ -23,6 +23,6 @@ inline constexpr const char* kExitCodeHelp =
     "usage; 3 an input or a process is missing, unreadable, or no trace; 4 an input could be read\n"
     "in part only (what was read is shown); 5 the output couldn't be written; 6 a fault of "
     "dial9's\n"
-    "own.";
+    "own, or out of memory.";
 
 }  // namespace dial9::cli

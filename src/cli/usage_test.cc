@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "analysis/testing/trace_builder.h"
 #include "cli/exit_code.h"
@@ -17,6 +19,15 @@ namespace {
 
 using nlohmann::json;
 using testing::Ran;
+
+// More than 30 MB of address space hold beside the program.
+std::vector<std::uint8_t> many_polls() {
+  analysis::testing::TraceBuilder builder;
+  for (std::uint64_t i = 0; i < 400'000; ++i) {
+    builder.poll(1'000'000 + i * 1'000, 1'000'500 + i * 1'000, 0, i + 1, "app.cc:3");
+  }
+  return builder.take();
+}
 
 class Usage : public testing::CliTest {
  protected:
@@ -121,6 +132,20 @@ TEST_F(Usage, HelpThatCannotBeWrittenIsAnErrorOfItsOwn) {
     EXPECT_EQ(ran.exit_code, kOutputLost) << arguments;
     EXPECT_NE(ran.err.find("can't write the output"), std::string::npos) << arguments;
     EXPECT_EQ(dial9(arguments).exit_code, kOk) << arguments;
+  }
+}
+
+// With address space for the program alone, and for little more.
+TEST_F(Usage, WithoutMemoryAVerbSaysSoAndEndsByItself) {
+#if defined(DIAL9_SANITIZED)
+  GTEST_SKIP() << "a sanitizer needs its address space";
+#endif
+  const std::string large = " '" + write("large.bin", many_polls()) + "'";
+  for (const std::string verb : {"diagnose", "spans", "flame", "heap", "offcpu"}) {
+    ASSERT_EQ(dial9(verb + large).exit_code, kOk) << verb;
+    const Ran ran = dial9(verb + large, "ulimit -v 30000;");
+    EXPECT_EQ(ran.exit_code, kInternal) << verb << ": " << ran.err;
+    EXPECT_EQ(ran.err.find("dial9: out of memory: "), 0U) << verb << ": " << ran.err;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -13,7 +14,6 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
@@ -21,8 +21,12 @@
 #include <csignal>
 #include <exception>
 #include <new>
+#include <string_view>
+#include <thread>
+#include <vector>
 
 #include "server/http.h"
+#include "server/memory_reserve.h"
 #include "server/places.h"
 
 namespace dial9::server {
@@ -107,6 +111,69 @@ struct Connection : Place {
   tcp::socket socket;
 };
 
+// Without memory for an answer: made beforehand, and the connection ends.
+constexpr std::string_view kNoMemoryAnswer =
+    "HTTP/1.1 503 Service Unavailable\r\n"
+    "Content-Type: application/json\r\n"
+    "Cache-Control: no-cache\r\n"
+    "Connection: close\r\n"
+    "Content-Length: 95\r\n"
+    "\r\n"
+    R"({"error":{"code":"busy","message":"the server is out of memory: close runs, then ask again"}})"
+    "\r\n";
+constexpr std::string_view kNoMemoryText = "out of memory: close other runs and ask again";
+
+// Calls `start` and runs `io` to its end; again, where there was no memory for what they do by
+// themselves.
+template <class Start>
+void run_through(asio::io_context& io, Start start) {
+  constexpr std::chrono::milliseconds kPause{20};
+  for (;;) {
+    try {
+      start();
+      io.run();
+      return;
+    } catch (const std::bad_alloc&) {
+      MemoryReserve::refill();
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+// Threads that run handlers. Unlike Asio's own pool, none ends the process where there is no memory
+// to go on with.
+class Pool {
+ public:
+  explicit Pool(unsigned threads) {
+    threads_.reserve(threads);
+    try {
+      while (threads_.size() < threads) {
+        threads_.emplace_back([this] { run_through(io_, [] {}); });
+      }
+    } catch (...) {
+      join();
+      throw;
+    }
+  }
+  ~Pool() { join(); }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  asio::io_context::executor_type executor() { return io_.get_executor(); }
+  // Once what was given to it is done.
+  void join() {
+    work_.reset();
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+  }
+
+ private:
+  asio::io_context io_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
+  std::vector<std::thread> threads_;
+};
+
 }  // namespace
 
 struct HttpServer::Impl {
@@ -120,6 +187,8 @@ struct HttpServer::Impl {
   asio::awaitable<void> accept_loop();
   asio::awaitable<void> session(tcp::socket socket);
   asio::awaitable<void> deadline_loop();
+  // Those that don't run: all, and later what ended since it had no memory.
+  void start_loops();
   asio::awaitable<bool> exchange(Connection& place, beast::flat_buffer& buffer, bool is_first);
   asio::awaitable<bool> first_byte(Connection& place, const beast::flat_buffer& buffer);
   asio::awaitable<void> write(Connection& place, const Response& response, unsigned version,
@@ -150,20 +219,29 @@ struct HttpServer::Impl {
     io.stop();
   }
 
+  struct Loop {
+    asio::awaitable<void> (Impl::*body)();
+    bool is_running = false;
+  };
+
+  MemoryReserve reserve;
   HttpOptions options;
   Handler handler;
+  Loop loops[2] = {{&Impl::accept_loop}, {&Impl::deadline_loop}};
   Places places;  // network thread only; before io, whose sessions leave it
   asio::io_context io{1};
-  asio::thread_pool pool;
+  Pool pool;
   tcp::acceptor acceptor;
   asio::signal_set signals;
 };
 
 asio::awaitable<Response> HttpServer::Impl::call(const Request& request) {
+  MemoryReserve::refill();
   try {
+    const MemoryReserve::Request scope;
     co_return handler(request);
   } catch (const std::bad_alloc&) {
-    co_return error_response(503, "busy", "out of memory: close other runs and ask again");
+    co_return error_response(503, "busy", kNoMemoryText);
   } catch (const std::exception& error) {
     co_return error_response(500, "failed", std::string("a bug of the server: ") + error.what());
   }
@@ -225,7 +303,8 @@ asio::awaitable<bool> HttpServer::Impl::exchange(Connection& place, beast::flat_
   const bool keep_alive = parser.get().keep_alive();
   const unsigned version = parser.get().version();
   const Request request = to_request(parser.get());
-  const Response response = co_await asio::co_spawn(pool, call(request), asio::use_awaitable);
+  const Response response =
+      co_await asio::co_spawn(pool.executor(), call(request), asio::use_awaitable);
   co_await write(place, response, version, keep_alive, request.method == Method::kHead);
   co_return keep_alive;
 }
@@ -254,6 +333,9 @@ asio::awaitable<void> HttpServer::Impl::session(tcp::socket socket) {
     }
   } catch (const boost::system::system_error&) {
     // The peer went away or was too slow; there is nobody to tell.
+  } catch (const std::bad_alloc&) {
+    place.socket.non_blocking(true, ignored);
+    place.socket.write_some(asio::buffer(kNoMemoryAnswer), ignored);
   }
   place.socket.shutdown(tcp::socket::shutdown_send, ignored);
 }
@@ -264,6 +346,7 @@ asio::awaitable<void> HttpServer::Impl::deadline_loop() {
     timer.expires_after(std::chrono::milliseconds(options.look_period_ms));
     co_await timer.async_wait(asio::use_awaitable);
     end_overdue();
+    MemoryReserve::refill();
   }
 }
 
@@ -280,6 +363,17 @@ asio::awaitable<void> HttpServer::Impl::accept_loop() {
       continue;
     }
     asio::co_spawn(io, session(std::move(socket)), asio::detached);
+  }
+}
+
+void HttpServer::Impl::start_loops() {
+  for (Loop& loop : loops) {
+    if (loop.is_running) continue;
+    asio::co_spawn(io, (this->*loop.body)(), [&loop](const std::exception_ptr& error) {
+      loop.is_running = false;
+      if (error) std::rethrow_exception(error);  // to run_through()
+    });
+    loop.is_running = true;
   }
 }
 
@@ -330,9 +424,7 @@ Result<void> HttpServer::run() {
       if (!failed) impl_->end();
     });
   }
-  asio::co_spawn(impl_->io, impl_->accept_loop(), asio::detached);
-  asio::co_spawn(impl_->io, impl_->deadline_loop(), asio::detached);
-  impl_->io.run();
+  run_through(impl_->io, [this] { impl_->start_loops(); });
   impl_->pool.join();
   return {};
 }

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "analysis/loader.h"
+#include "server/memory_reserve.h"
 
 namespace dial9::server {
 
@@ -167,6 +168,7 @@ void RunStore::work() {
     lock.unlock();
     std::string problem;
     try {
+      const MemoryReserve::Request request;
       load(entry);
     } catch (const std::bad_alloc&) {
       problem = "out of memory: close other runs, or start the server with a smaller --memory";

@@ -28,8 +28,12 @@ bool are_allocations_counted() {
 #if !defined(DIAL9_SANITIZED)
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++t_allocations;
-  if (void* const memory = std::malloc(bytes != 0 ? bytes : 1)) return memory;
-  throw std::bad_alloc();
+  for (;;) {
+    if (void* const memory = std::malloc(bytes != 0 ? bytes : 1)) return memory;
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc();
+    handler();
+  }
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t /*bytes*/) noexcept {

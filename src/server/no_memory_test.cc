@@ -1,0 +1,184 @@
+// A server whose process may take no more memory: it answers, lives on, and serves again.
+// SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "server/http.h"
+#include "server/memory_reserve.h"
+
+namespace dial9::server {
+namespace {
+
+// One after the other, and the last is of 64 bytes.
+struct Block {
+  Block* next;
+};
+Block* g_held = nullptr;
+
+// All that operator new gives, whoever asks.
+void eat_all() {
+  for (std::size_t bytes = std::size_t{1} << 24; bytes >= 64;) {
+    void* const memory = std::malloc(bytes);  // no new-handler: the reserve stays
+    if (memory == nullptr) {
+      bytes /= 2;
+      continue;
+    }
+    g_held = new (memory) Block{g_held};
+  }
+}
+
+void free_all() {
+  while (g_held != nullptr) std::free(std::exchange(g_held, g_held->next));
+}
+
+Response answer(const Request& request) {
+  if (request.target == "/eat") eat_all();
+  if (request.target == "/free") free_all();
+  const std::string work(std::size_t{24} << 20, '.');  // more than all of the reserve
+  Response out;
+  out.body = work.substr(0, 100);
+  return out;
+}
+
+std::uint64_t address_space_bytes() {
+  unsigned long pages = 0;
+  std::FILE* const file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr || std::fscanf(file, "%lu", &pages) != 1) ::_exit(10);
+  std::fclose(file);
+  return std::uint64_t{pages} * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Tells its port, and serves until the other end of `out` is closed.
+[[noreturn]] void serve_in_little(int out) {
+  HttpOptions options;
+  options.threads = 2;
+  auto server = HttpServer::listen(options, answer);
+  if (!server) ::_exit(11);
+  std::thread watch([&] {
+    const std::uint16_t port = (*server)->port();
+    char ignored;
+    if (::write(out, &port, sizeof port) != sizeof port) ::_exit(12);
+    while (::read(out, &ignored, 1) > 0) {
+    }
+    (*server)->stop();
+  });
+  const rlim_t most = address_space_bytes() + (std::uint64_t{96} << 20);
+  const rlimit limit{most, most};
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(13);
+  const auto served = (*server)->run();
+  watch.join();
+  ::_exit(served ? 0 : 14);
+}
+
+class NoMemory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(DIAL9_SANITIZED)
+    GTEST_SKIP() << "a sanitizer needs its address space";
+#endif
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    UniqueFd theirs(ends[1]);
+    ours_.reset(ends[0]);
+    child_ = ::fork();
+    if (child_ == 0) {
+      ours_.reset();
+      serve_in_little(theirs.get());
+    }
+    theirs.reset();
+    ASSERT_EQ(::read(ours_.get(), &port_, sizeof port_), static_cast<ssize_t>(sizeof port_));
+  }
+  // It ends by itself, and well.
+  void TearDown() override {
+    if (child_ <= 0) return;
+    ours_.reset();
+    int status = 0;
+    ASSERT_EQ(::waitpid(child_, &status, 0), child_);
+    EXPECT_EQ(status, 0);
+  }
+
+  // The whole reply, on a connection of its own; empty: none.
+  std::string get(const std::string& target) const {
+    const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port_);
+    const auto* const to = reinterpret_cast<const sockaddr*>(&address);
+    if (::connect(socket.get(), to, sizeof address) != 0) return {};
+    const std::string request =
+        "GET " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    ::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    std::string reply;
+    char buffer[4096];
+    for (ssize_t got; (got = ::recv(socket.get(), buffer, sizeof buffer, 0)) > 0;) {
+      reply.append(buffer, static_cast<std::size_t>(got));
+    }
+    return reply;
+  }
+
+ private:
+  UniqueFd ours_;
+  pid_t child_ = -1;
+  std::uint16_t port_ = 0;
+};
+
+bool is_busy(const std::string& reply) {
+  return reply.starts_with("HTTP/1.1 503 ") && reply.find("out of memory") != std::string::npos;
+}
+
+TEST_F(NoMemory, IsToldToEachRequestAndTheServerLivesOn) {
+  ASSERT_TRUE(get("/a").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(is_busy(get("/eat")));
+  for (int i = 0; i < 100; ++i) {
+    const std::string reply = get("/a");
+    ASSERT_TRUE(is_busy(reply)) << i << ": " << reply.substr(0, 400);
+  }
+  EXPECT_TRUE(get("/free").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(get("/a").starts_with("HTTP/1.1 200 "));
+}
+
+TEST(MemoryReserve, GivesToAllButToRequests) {
+#if defined(DIAL9_SANITIZED)
+  GTEST_SKIP() << "a sanitizer has its own operator new";
+#endif
+  const MemoryReserve reserve;
+  const auto is_given = [] {
+    try {
+      std::get_new_handler()();
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(is_given());
+  {
+    const MemoryReserve::Request request;
+    EXPECT_FALSE(is_given());
+  }
+  int pieces = 1;
+  while (is_given()) ++pieces;
+  EXPECT_GT(pieces, 8);
+  MemoryReserve::refill();
+  int again = 0;
+  while (is_given()) ++again;
+  EXPECT_EQ(again, pieces);
+}
+
+}  // namespace
+}  // namespace dial9::server
