@@ -2,6 +2,9 @@
 // does the network, a small pool runs the handlers; limits hold before a byte reaches a handler.
 // Spec: docs/spec/http_api.md.
 // SPDX-License-Identifier: Apache-2.0
+// Asio's own memory is operator new's then, which has the reserve (memory_reserve.h).
+#define BOOST_ASIO_DISABLE_STD_ALIGNED_ALLOC
+#define BOOST_ASIO_DISABLE_BOOST_ALIGN
 #include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -122,6 +125,16 @@ constexpr std::string_view kNoMemoryAnswer =
     R"({"error":{"code":"busy","message":"the server is out of memory: close runs, then ask again"}})"
     "\r\n";
 constexpr std::string_view kNoMemoryText = "out of memory: close other runs and ask again";
+
+// Takes no memory, and doesn't wait.
+void refuse(tcp::socket& socket) {
+  error_code error;
+  socket.non_blocking(true, error);
+  // What has come is read: else the closing resets the connection, and the answer is lost.
+  char taken[4096];
+  for (int i = 0; i < 8 && !error; ++i) socket.read_some(asio::buffer(taken), error);
+  socket.write_some(asio::buffer(kNoMemoryAnswer), error);
+}
 
 // Calls `start` and runs `io` to its end; again, where there was no memory for what they do by
 // themselves.
@@ -334,8 +347,7 @@ asio::awaitable<void> HttpServer::Impl::session(tcp::socket socket) {
   } catch (const boost::system::system_error&) {
     // The peer went away or was too slow; there is nobody to tell.
   } catch (const std::bad_alloc&) {
-    place.socket.non_blocking(true, ignored);
-    place.socket.write_some(asio::buffer(kNoMemoryAnswer), ignored);
+    refuse(place.socket);
   }
   place.socket.shutdown(tcp::socket::shutdown_send, ignored);
 }

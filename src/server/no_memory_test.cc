@@ -16,6 +16,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "server/http.h"
@@ -112,18 +113,22 @@ class NoMemory : public ::testing::Test {
     EXPECT_EQ(status, 0);
   }
 
-  // The whole reply, on a connection of its own; empty: none.
-  std::string get(const std::string& target) const {
-    const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // A connection of its own, with the request on its way.
+  UniqueFd ask(const std::string& target) const {
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(port_);
     const auto* const to = reinterpret_cast<const sockaddr*>(&address);
-    if (::connect(socket.get(), to, sizeof address) != 0) return {};
+    EXPECT_EQ(::connect(socket.get(), to, sizeof address), 0);
     const std::string request =
         "GET " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     ::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    return socket;
+  }
+  // The whole reply; empty: none.
+  static std::string reply_on(const UniqueFd& socket) {
     std::string reply;
     char buffer[4096];
     for (ssize_t got; (got = ::recv(socket.get(), buffer, sizeof buffer, 0)) > 0;) {
@@ -131,6 +136,7 @@ class NoMemory : public ::testing::Test {
     }
     return reply;
   }
+  std::string get(const std::string& target) const { return reply_on(ask(target)); }
 
  private:
   UniqueFd ours_;
@@ -148,6 +154,12 @@ TEST_F(NoMemory, IsToldToEachRequestAndTheServerLivesOn) {
   for (int i = 0; i < 100; ++i) {
     const std::string reply = get("/a");
     ASSERT_TRUE(is_busy(reply)) << i << ": " << reply.substr(0, 400);
+  }
+  std::vector<UniqueFd> crowd;  // more than what the server has at hand from earlier requests
+  for (int i = 0; i < 100; ++i) crowd.push_back(ask("/a"));
+  for (const UniqueFd& one : crowd) {
+    const std::string reply = reply_on(one);
+    ASSERT_TRUE(is_busy(reply)) << reply.substr(0, 400);
   }
   EXPECT_TRUE(get("/free").starts_with("HTTP/1.1 200 "));
   EXPECT_TRUE(get("/a").starts_with("HTTP/1.1 200 "));
