@@ -57,8 +57,8 @@ class TwoCopies : public ::testing::Test {
 #endif
   }
 
-  // Its wait status. One that doesn't end is killed after a minute: by SIGKILL, since the recorders'
-  // threads, the last ones then, block what else would end it.
+  // Its wait status. One that does not end is killed after a minute: by SIGKILL, since the threads
+  // of the recorders, the last ones then, block what else would end it.
   int run(const char* how = nullptr) const {
     const pid_t child = ::fork();
     if (child == 0) {
