@@ -67,7 +67,7 @@ std::uint64_t address_space_bytes() {
 // Tells its port, and serves until the other end of `out` is closed.
 [[noreturn]] void serve_in_little(int out) {
   HttpOptions options;
-  options.threads = 2;
+  options.threads = 1;  // of one arena of the C library, all of which it eats
   auto server = HttpServer::listen(options, answer);
   if (!server) ::_exit(11);
   std::thread watch([&] {
