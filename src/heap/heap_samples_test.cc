@@ -12,8 +12,10 @@
 
 #include "dial9/label.h"
 #include "dial9/runtime.h"
+#include "dial9/source.h"
 #include "dial9/span.h"
 #include "heap/heap_sampler.h"
+#include "heap/hooks.h"
 #include "heap/testing/heap_recording.h"
 #include "recorder/recording_state.h"
 
@@ -67,6 +69,38 @@ TEST(HeapSamples, TheTimeThatTheyTakeOnTheirThreadsIsMeasured) {
   for (std::size_t i = 0; i < 1'000; ++i) std::free(allocate_one(i));
   const std::uint64_t took_ns = HeapSampler::instance().host_cost_ns() - before;
   EXPECT_GT(took_ns, 1'000 * 100U) << "nobody walks a stack in so little";
+}
+
+TEST(HeapSamples, WhatTheRecorderAllocatesForItselfIsNoneAndWhatTheHostDoesOnItsThreadIs) {
+  HeapRecording recording({.sample_rate_bytes = 1});
+  ASSERT_TRUE(add_source("dial9_test.allocates", std::chrono::milliseconds(10), [] {
+                std::free(allocate_other(77));
+              }).ok());
+  recording.recorder().rotate(std::chrono::seconds(30));
+  while (only(recording.rows(), allocate_other).empty()) {
+    std::free(allocate_one(1));  // the source is due again while the host records
+  }
+  remove_source("dial9_test.allocates");
+  for (const AllocRow& row : recording.rows()) {
+    if (row.tid == this_tid()) continue;
+    EXPECT_TRUE(passes(row.frames, allocate_other)) << row.size << " bytes";
+  }
+}
+
+// Countdowns are of each allocation, whether it is a sample or not.
+TEST(HeapSamples, APassOfTheCollectorWithNothingToDoAllocatesNothing) {
+  ASSERT_TRUE(add_function_names().ok());
+  internal::SteppedRecorder recorder(RecorderOptions::memory(internal::kTestBudget));
+  ASSERT_TRUE(add_heap_samples({.sample_rate_bytes = std::uint64_t{1} << 40}).ok());
+  for (int i = 0; i < 50; ++i) recorder.step();
+  std::int64_t allocated = 0;
+  for (int i = 0; i < 10; ++i) {
+    const std::int64_t left = t_thread.left;
+    recorder.step();
+    allocated += left - t_thread.left;
+  }
+  EXPECT_EQ(allocated, 0) << "bytes";
+  remove_heap_samples();
 }
 
 TEST(HeapSamples, TheFirstFrameIsWhoCalledTheAllocator) {

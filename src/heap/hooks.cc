@@ -11,6 +11,7 @@
 #include "heap/draws.h"
 #include "recorder/burst_gate.h"
 #include "recorder/own_cost.h"
+#include "recorder/own_work.h"
 #include "recorder/recording_state.h"
 #include "sources/caller_stack.h"
 
@@ -148,7 +149,9 @@ std::uint64_t crosses(std::size_t size) noexcept {
   const std::uint64_t rate = thread.rate_bytes;
   const bool is_sample = passes_sample(thread, floor);
   take_up_rate(thread, floor);
-  return is_sample && internal::recording_epoch() != 0 ? rate : 0;
+  // A point that falls into the recorder's own is passed over: gaps have no memory.
+  const bool is_hosts = !internal::t_is_own_work;
+  return is_sample && is_hosts && internal::recording_epoch() != 0 ? rate : 0;
 }
 
 void record_alloc(const void* pointer, std::size_t size, std::uint64_t rate_bytes,

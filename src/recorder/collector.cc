@@ -10,6 +10,7 @@
 #include "recorder/burst_gate.h"
 #include "recorder/kept_files.h"
 #include "recorder/own_cost.h"
+#include "recorder/own_work.h"
 #include "recorder/process_registry.h"
 #include "recorder/recording_state.h"
 #include "recorder/runtime_host.h"
@@ -210,6 +211,7 @@ void Collector::sample(std::uint64_t now_ns) {
 }
 
 void Collector::rest_sources() {
+  const WorkScope own(true);
   if (!clock_.has_sources) return;
   for (StreamSource* source : stream_sources()) source->rest();
   close_kept_files();
@@ -246,6 +248,7 @@ void Collector::tell_drained(std::uint64_t before_ns, bool is_all, std::uint64_t
 }
 
 std::uint64_t Collector::step() {
+  const WorkScope own(true);
   own_tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
   const std::uint64_t began_ns = internal::now_ns();
   const std::uint64_t now = clock_.now_ns();
@@ -275,6 +278,7 @@ void Collector::lose_buffers() {
 }
 
 bool Collector::seal_all() {
+  const WorkScope own(true);
   own_tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
   const std::uint64_t now = clock_.now_ns();
   take_streams(now);

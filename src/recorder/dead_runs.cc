@@ -10,6 +10,7 @@
 #include <climits>
 #include <cstdlib>
 
+#include "base/plural.h"
 #include "recorder/directory_names.h"
 
 namespace dial9::internal {
@@ -115,9 +116,10 @@ void DeadRuns::end_thinning() {
 void DeadRuns::tell() {
   if (runs_removed_ == 0 || is_told_) return;
   is_told_ = true;
-  message_("'" + root_ + "' had " + std::to_string(seen_) + " runs; the " +
-           std::to_string(runs_removed_) + " oldest dead ones were removed, since at most " +
-           std::to_string(kMostDeadRuns) +
+  message_("'" + root_ + "' had " + plural(seen_, "run") + "; the " +
+           (runs_removed_ == 1 ? "oldest dead one was"
+                               : std::to_string(runs_removed_) + " oldest dead ones were") +
+           " removed, since at most " + std::to_string(kMostDeadRuns) +
            " are kept (removes_dead_runs off, DIAL9_GC_DEAD_NAMESPACES=0: all)");
 }
 

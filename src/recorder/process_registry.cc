@@ -11,9 +11,11 @@
 #include <new>
 #include <thread>
 
+#include "base/plural.h"
 #include "dial9/source.h"
 #include "recorder/fork_child.h"
 #include "recorder/kept_files.h"
+#include "recorder/own_work.h"
 #include "recorder/recording_state.h"
 #include "recorder/stay_loaded.h"
 
@@ -102,6 +104,7 @@ std::string call_source(const Source& source, const std::function<std::uint64_t(
   const std::uint64_t start = clock();
   const std::uint64_t events_before = t_buffer.events();
   std::string failure;
+  const WorkScope hosts(false);
   try {
     source.sample();
   } catch (const std::exception& error) {
@@ -225,7 +228,7 @@ std::vector<SourceStatus> source_statuses() {
     } else if (source->calls == 0) {
       status.reason = "not called yet: nothing was recorded, or it isn't due";
     } else if (source->events == 0) {
-      status.reason = "called " + std::to_string(source->calls) + " times, it recorded nothing";
+      status.reason = "called " + plural(source->calls, "time") + ", it recorded nothing";
     }
     statuses.push_back(std::move(status));
   }

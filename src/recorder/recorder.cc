@@ -4,6 +4,7 @@
 
 #include <exception>
 
+#include "base/plural.h"
 #include "recorder/recorder_core.h"
 
 namespace dial9 {
@@ -112,12 +113,12 @@ Status Recorder::dump(const std::string& path) const noexcept {
 }
 
 std::string StopResult::report() const {
-  std::string text = "recorded " + std::to_string(events_written) + " events, dropped " +
+  std::string text = "recorded " + plural(events_written, "event") + ", dropped " +
                      std::to_string(events_dropped) + "\n";
   if (!is_complete) text += "incomplete: " + unfinished + "\n";
   for (const SourceStatus& source : sources) {
     if (source.reason.empty()) continue;
-    text += source.name + ": " + std::to_string(source.events) + " events: " + source.reason + "\n";
+    text += source.name + ": " + plural(source.events, "event") + ": " + source.reason + "\n";
   }
   return text;
 }

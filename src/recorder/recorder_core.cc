@@ -28,6 +28,7 @@
 #include "recorder/heartbeat.h"
 #include "recorder/last_thread.h"
 #include "recorder/memory_store.h"
+#include "recorder/own_work.h"
 #include "recorder/process_registry.h"
 #include "recorder/recording_state.h"
 #include "recorder/retired_arenas.h"
@@ -383,6 +384,7 @@ void RecorderCore::be_nice() {
 }
 
 void RecorderCore::run() {
+  const WorkScope own(true);
   mark_collector_thread();
   exempt_this_thread();
   const std::uint64_t began_ns = collector_now_ns();

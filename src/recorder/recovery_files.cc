@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "base/os_error.h"
+#include "base/plural.h"
 #include "recorder/directory_names.h"
 #include "recorder/recovery.h"
 #include "recorder/run_directory.h"
@@ -114,13 +115,13 @@ std::string describe(const RunReport& report) {
   if (report.is_resumed) {
     out += ", finishing what an earlier recovery had begun";
   } else if (!report.segment.empty()) {
-    out += ", " + std::to_string(report.events) + " events from thread buffers into " +
-           file(report.segment);
+    out +=
+        ", " + plural(report.events, "event") + " from thread buffers into " + file(report.segment);
   }
   for (const SealedLeftover& sealed : report.sealed) {
     out += ", sealed " + file(sealed.path);
     if (sealed.cut_bytes != 0) {
-      out += " (cut " + std::to_string(sealed.cut_bytes) + " bytes behind its last whole event)";
+      out += " (cut " + plural(sealed.cut_bytes, "byte") + " behind its last whole event)";
     }
     if (sealed.damaged_at) {
       out += " (unreadable from byte " + std::to_string(*sealed.damaged_at) + " on)";

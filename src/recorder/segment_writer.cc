@@ -235,7 +235,6 @@ void SegmentWriter::flush(std::uint64_t now_ns) {
 }
 
 void SegmentWriter::report_losses(std::uint64_t now_ns) {
-  format::Encoder out;
   ToldLosses told{};
   std::uint64_t fresh[kLossCauses] = {};
   bool has_any = false;
@@ -246,6 +245,7 @@ void SegmentWriter::report_losses(std::uint64_t now_ns) {
   // Zeros may have taken the counters' place, in the middle of this too: lose_buffers() comes next.
   if (arena_.has_left_file() && !has_lost_buffers_) return;
   if (!has_any || !open_segment(now_ns)) return;
+  format::Encoder out;  // it allocates, so not in each pass
   add_loss_schema(out);
   for (std::size_t i = 0; i < kLossCauses; ++i) {
     if (fresh[i] == 0) continue;

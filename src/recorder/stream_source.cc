@@ -12,7 +12,7 @@ constinit StreamSource* g_sources[kMostStreamSources] = {};
 bool add_stream_source(StreamSource* source) noexcept {
   for (StreamSource*& place : g_sources) {
     StreamSource* none = nullptr;
-    // Release pairs with the acquire in stream_sources().
+    // Release pairs with the acquire in StreamSources().
     if (__atomic_compare_exchange_n(&place, &none, source, false, __ATOMIC_RELEASE,
                                     __ATOMIC_RELAXED)) {
       return true;
@@ -21,13 +21,11 @@ bool add_stream_source(StreamSource* source) noexcept {
   return false;
 }
 
-std::vector<StreamSource*> stream_sources() {
-  std::vector<StreamSource*> sources;
+StreamSources::StreamSources() {
   for (StreamSource* const& place : g_sources) {
     StreamSource* source = __atomic_load_n(&place, __ATOMIC_ACQUIRE);
-    if (source != nullptr) sources.push_back(source);
+    if (source != nullptr) sources_[count_++] = source;
   }
-  return sources;
 }
 
 void reset_stream_counts() {

@@ -87,8 +87,18 @@ class StreamSource {
 inline constexpr int kMostStreamSources = 8;
 // For the process's life. False: there are so many already.
 bool add_stream_source(StreamSource* source) noexcept;
-// Those that were added.
-std::vector<StreamSource*> stream_sources();
+// Those that were added. Allocates nothing: the collector asks in each pass.
+class StreamSources {
+ public:
+  StreamSources();
+  StreamSource* const* begin() const { return sources_; }
+  StreamSource* const* end() const { return sources_ + count_; }
+
+ private:
+  StreamSource* sources_[kMostStreamSources] = {};
+  int count_ = 0;
+};
+inline StreamSources stream_sources() { return {}; }
 
 void reset_stream_counts();
 std::vector<SourceStatus> stream_source_statuses();

@@ -11,6 +11,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/plural.h"
 #include "base/whole_file.h"
 #include "recorder/arena_reader.h"
 #include "recorder/recording_state.h"
@@ -136,7 +137,9 @@ std::vector<ChunkView> TargetProcess::State::read_chunks(TargetLook& look) const
     // again.
     if (result == ChunkLook::kRecycled) look.is_join_exact = false;
   }
-  if (unreadable != 0) look.notes.push_back(std::to_string(unreadable) + " chunks were unreadable");
+  if (unreadable != 0)
+    look.notes.push_back(plural(unreadable, "chunk") +
+                         (unreadable == 1 ? " was unreadable" : " were unreadable"));
   return chunks;
 }
 

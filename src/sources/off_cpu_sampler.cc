@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/descriptor_numbers.h"
+#include "base/plural.h"
 #include "recorder/label_changes.h"
 #include "recorder/no_exception.h"
 #include "recorder/off_cpu_stream.h"
@@ -164,9 +165,9 @@ void OffCpuSampler::note_trouble(State& state) {
   }
   const OffCpuProfileRecord& totals = state.sampler->totals();
   if (totals.threads_unsampled != 0) {
-    message += (message.empty() ? "" : "; ") + std::to_string(totals.threads_unsampled) +
-               " threads beyond the first " + std::to_string(WallSampler::kMostThreads) +
-               " aren't looked at";
+    message += (message.empty() ? "" : "; ") + plural(totals.threads_unsampled, "thread") +
+               " beyond the first " + std::to_string(WallSampler::kMostThreads) +
+               (totals.threads_unsampled == 1 ? " isn't looked at" : " aren't looked at");
   }
   if (totals.lost != 0) {
     message += (message.empty() ? "" : "; ") + std::string("more than ") +

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/plural.h"
 #include "sources/perf_stack.h"
 
 namespace dial9::internal {
@@ -86,8 +87,8 @@ void PerfBackend::add_shortfalls(bool /*is_coarse*/, std::vector<Shortfall>& to)
                                    ", for want of locked memory (raise ulimit -l)"});
   }
   if (counts.throttled != 0) {
-    to.push_back({kThrottled, "the kernel throttled samples " + std::to_string(counts.throttled) +
-                                  " times (kernel.perf_event_max_sample_rate)"});
+    to.push_back({kThrottled, "the kernel throttled samples " + plural(counts.throttled, "time") +
+                                  " (kernel.perf_event_max_sample_rate)"});
   }
 }
 

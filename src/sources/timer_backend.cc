@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/os_error.h"
+#include "base/plural.h"
 #include "sources/cpu_samples.h"
 #include "sources/signal_owner.h"
 
@@ -102,8 +103,10 @@ void TimerBackend::add_shortfalls(bool is_coarse, std::vector<Shortfall>& to) {
   const TimerCounts& counts = timers_->counts();
   if (counts.refused != 0) to.push_back({kRefusedThreads, refusal_text(counts)});
   if (counts.blocking != 0) {
-    to.push_back({kBlockingThreads, std::to_string(counts.blocking) + " threads block " +
-                                        signal_name(signal_) + " and aren't sampled"});
+    to.push_back({kBlockingThreads, plural(counts.blocking, "thread") +
+                                        (counts.blocking == 1 ? " blocks " : " block ") +
+                                        signal_name(signal_) + " and " +
+                                        (counts.blocking == 1 ? "isn't" : "aren't") + " sampled"});
   }
   is_tick_bound_ = is_tick_bound_ || is_coarse;
   if (is_tick_bound_) {
