@@ -96,6 +96,10 @@ void Census::on_schema(const format::Schema& schema) {
     plan.kind = Kind::kHeapProfile;
     plan.fields[0] = schema.find("sample_rate_bytes");
     plan.fields[1] = schema.find("largest_rate_bytes");
+  } else if (schema.name == "ModuleEvent") {
+    plan.kind = Kind::kModule;
+    plan.fields[0] = schema.find("epoch");
+    plan.fields[1] = schema.find("modules");
   }
   plans_[schema.index] = plan;
 }
@@ -109,6 +113,7 @@ void Census::on_event(const format::Event& event) {
     begin_ns_ = begin_ns_ == 0 ? at_ns : std::min(begin_ns_, at_ns);
     end_ns_ = std::max(end_ns_, at_ns);
   }
+  own_events_ += is_own(plan.kind) ? 1 : 0;
   switch (plan.kind) {
     case Kind::kOther:
       break;
@@ -135,7 +140,37 @@ void Census::on_event(const format::Event& event) {
     case Kind::kHeapProfile:
       on_heap_profile(event, plan);
       break;
+    case Kind::kModule:
+      on_module(event, plan);
+      break;
   }
+}
+
+bool Census::is_own(Kind kind) {
+  switch (kind) {
+    case Kind::kClockSync:
+    case Kind::kMetadata:
+    case Kind::kLoss:
+    case Kind::kShed:
+    case Kind::kBill:
+      return true;
+    case Kind::kOther:
+    case Kind::kWorker:
+    case Kind::kHeapProfile:
+    case Kind::kModule:
+      break;
+  }
+  return false;
+}
+
+// Each segment begins with the list as it is: recorded is what was told first.
+void Census::on_module(const format::Event& event, const Plan& plan) {
+  const std::uint64_t listed = number(event, plan.fields[1], 0);
+  const std::pair key(run_, number(event, plan.fields[0], 0));
+  if (listed == 0 || (modules_told_.size() >= kMaxKept && !modules_told_.contains(key))) {
+    return;
+  }
+  own_events_ += ++modules_told_[key] > listed ? 1 : 0;
 }
 
 void Census::on_worker(const format::Event& event, const Plan& plan) {
@@ -240,6 +275,24 @@ void Census::on_loss(const format::Event& event, const Plan& plan) {
   loss.unknown += count == 0 ? 1U : 0U;
   loss.first_ns = std::min(loss.first_ns, number(event, plan.fields[2], event.timestamp_ns));
   loss.last_ns = std::max(loss.last_ns, number(event, plan.fields[3], event.timestamp_ns));
+  if (cause == kRecordingOff && off_.size() < kMaxKept) {
+    off_.emplace_back(number(event, plan.fields[2], event.timestamp_ns),
+                      number(event, plan.fields[3], event.timestamp_ns));
+  }
+}
+
+// Stretches may overlap: of several runs, or as a recovery tells one again.
+std::uint64_t Census::off_ns() const {
+  auto stretches = off_;
+  std::sort(stretches.begin(), stretches.end());
+  std::uint64_t sum_ns = 0;
+  std::uint64_t until_ns = 0;
+  for (const auto& [first_ns, last_ns] : stretches) {
+    const std::uint64_t from_ns = std::max(first_ns, until_ns);
+    sum_ns += last_ns - std::min(from_ns, last_ns);
+    until_ns = std::max(until_ns, last_ns);
+  }
+  return sum_ns;
 }
 
 std::map<std::string, Census::Loss> Census::loss() const {

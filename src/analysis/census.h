@@ -21,8 +21,9 @@
 namespace dial9::analysis {
 
 // Counts what one or many decoders see, one after the other. Not movable. Memory: the schemas'
-// names, at most 4,096 anchors, 4,096 causes of loss, 4,096 classes of what was shed and 4,096
-// metadata keys (beyond them the later ones are left out), and 65,536 workers a stream (inversions
+// names, at most 4,096 anchors, 4,096 causes of loss, 4,096 classes of what was shed, 4,096 lists
+// of modules, 4,096 stretches of recording off and 4,096 metadata keys (beyond them the later ones
+// are left out), and 65,536 workers a stream (inversions
 // of further ones aren't counted).
 class Census {
  public:
@@ -57,6 +58,9 @@ class Census {
   void begin_input(const format::Decoder& decoder);
 
   std::uint64_t events() const { return events_; }
+  // Of them, those that a recorder writes for itself and counts as none that it recorded: its
+  // clock, metadata, losses, rates and bills, and the modules that a segment begins with.
+  std::uint64_t own_events() const { return own_events_; }
   std::uint64_t streams() const { return streams_; }
   std::uint64_t inversions() const { return inversions_; }
   std::uint64_t begin_ns() const { return begin_ns_; }  // 0: no record bears a time
@@ -64,6 +68,8 @@ class Census {
   const std::map<std::string, std::uint64_t>& by_type() const { return by_type_; }
   // By cause; with the segments that are missing.
   std::map<std::string, Loss> loss() const;
+  // For how long recording was off, as far as it is told.
+  std::uint64_t off_ns() const;
   const std::map<std::string, Shed>& shed() const { return shed_; }  // by class
   const Bill& bill() const { return bill_; }
   // At times all heap samples but one in so many were left out to keep within the recorder's
@@ -90,6 +96,7 @@ class Census {
     kShed,
     kBill,
     kHeapProfile,
+    kModule,
   };
   struct Plan {
     std::uint64_t* count = nullptr;  // in by_type_
@@ -97,6 +104,7 @@ class Census {
     int fields[4] = {-1, -1, -1, -1};  // in the order of the handler
   };
 
+  static bool is_own(Kind kind);
   void on_stream_start();
   void on_schema(const format::Schema& schema);
   void on_event(const format::Event& event);
@@ -107,6 +115,7 @@ class Census {
   void on_shed(const format::Event& event, const Plan& plan);
   void on_bill(const format::Event& event, const Plan& plan);
   void on_heap_profile(const format::Event& event, const Plan& plan);
+  void on_module(const format::Event& event, const Plan& plan);
   std::string text(const format::Event& event, int field) const;
   bool is_repeated(const std::string& kind, std::uint64_t at_ns);
 
@@ -124,11 +133,15 @@ class Census {
   std::map<std::pair<std::string, std::string>, std::uint64_t> last_shed_ns_;
   std::map<std::string, std::string> metadata_;
   std::vector<Anchor> anchors_;
+  // Of each list of modules of each run: how many of it were told.
+  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> modules_told_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> off_;         // from when to when
   std::unordered_map<std::uint64_t, std::uint64_t> last_of_worker_;  // in this stream
   std::uint64_t inputs_ = 0;
   std::uint64_t told_inputs_ = 0;
   bool is_told_ = false;  // of this input
   std::uint64_t events_ = 0;
+  std::uint64_t own_events_ = 0;
   std::uint64_t streams_ = 0;
   std::uint64_t inversions_ = 0;
   std::uint64_t begin_ns_ = 0;

@@ -135,6 +135,7 @@ TEST(RecordingOff, IsToldWithItsLengthAndIsNoLoss) {
   Census census;
   count(census, {bytes});
   EXPECT_FALSE(census.has_unknown_loss());
+  EXPECT_EQ(census.off_ns(), 4 * kSecond);
   const Trace trace = load_all({bytes});
   EXPECT_FALSE(trace.has_unknown_loss());
   const std::vector<Finding> findings = diagnose(trace);
@@ -142,6 +143,16 @@ TEST(RecordingOff, IsToldWithItsLengthAndIsNoLoss) {
   EXPECT_EQ(findings[0].severity, Severity::kInfo);
   EXPECT_EQ(findings[0].message, "recording was off for 4.00 s; nothing is known of that time");
   EXPECT_NE(findings[0].next.find("disable()"), std::string::npos);
+}
+
+TEST(RecordingOff, CountsATimeThatIsToldTwiceOnce) {
+  TraceBuilder builder;
+  for (const std::uint64_t first : {2U, 3U, 9U, 2U}) {
+    builder.loss(10 * kSecond, "recording_off", 0, first * kSecond, (first + 3) * kSecond);
+  }
+  Census census;
+  count(census, {builder.take()});
+  EXPECT_EQ(census.off_ns(), 7 * kSecond) << "from 2 to 6, and from 9 to 12";
 }
 
 }  // namespace

@@ -137,6 +137,15 @@ std::string head_text(const Census& census, const std::vector<FileResult>& files
          counted(census.streams(), "stream") + ", " + in_files;
 }
 
+// What a recorder counts, and says at its end that it recorded.
+std::string recorded_text(const Census& census, const std::string& at_least) {
+  if (census.own_events() == 0) return "";
+  return "recorded  " + at_least + counted(census.events() - census.own_events(), "event") +
+         "; the other " + human_count(census.own_events()) +
+         (census.own_events() == 1 ? " is" : " are") +
+         " the recorder's own (clock, metadata, loss, bills, modules told again)\n";
+}
+
 // That no loss is recorded is none where all was read, of a writer that records each.
 std::string loss_text(const Census& census, const std::vector<FileResult>& files) {
   const bool is_told = census.untold_inputs() == 0;
@@ -154,13 +163,15 @@ std::string off_text(const Census& census) {
   const auto losses = census.loss();
   const auto off = losses.find(std::string(kRecordingOff));
   if (off == losses.end()) return {};
-  return "off       recording was turned off, first at " + time_text(census, off->second.first_ns) +
-         ", last until " + time_text(census, off->second.last_ns) + "\n";
+  return "off       recording was turned off for " + human_duration(census.off_ns()) +
+         " in all, first at " + time_text(census, off->second.first_ns) + ", last until " +
+         time_text(census, off->second.last_ns) + "\n";
 }
 
 std::string info_text(const Census& census, const std::vector<FileResult>& files) {
   std::string out = head_text(census, files);
   const std::string at_least = is_truncated(files) ? "at least " : "";
+  out += recorded_text(census, at_least);
   if (census.begin_ns() != 0) {
     out += "from      " + time_text(census, census.begin_ns()) + "\n";
     out += "to        " + time_text(census, census.end_ns()) + "\n";
@@ -256,8 +267,8 @@ std::string info_json(const Census& census, const std::vector<FileResult>& files
                               std::uint64_t number) {
     return whole_and_least(whole, least, std::to_string(number), is_complete);
   };
-  std::string out =
-      "{\"events\": {" + counted_as("total", "at_least", census.events()) + ", \"by_type\": {";
+  std::string out = "{\"events\": {" + counted_as("total", "at_least", census.events()) +
+                    ", \"own\": " + std::to_string(census.own_events()) + ", \"by_type\": {";
   bool is_first = true;
   for (const auto& [name, count] : types_by_count(census)) {
     out += is_first ? "" : ", ";
