@@ -150,7 +150,7 @@ void place_waits(Trace& trace, const LaneOfThread& lanes, const MomentOwners& ow
 void Loader::Impl::build_profile() {
   if (!aliases_.empty()) {
     for (Symbol& symbol : trace_.symbols.rows()) {
-      symbol.name = settled(symbol.name);
+      symbol.name = readable(settled(symbol.name));
       symbol.file = settled(symbol.file);
     }
   }

@@ -156,6 +156,7 @@ FlameHeading take_cpu_stacks(const Trace& trace, const SampleFilter& filter, con
     use({.of = StackOf::kSample,
          .leaf = Leaf::kInterrupted,
          .is_truncated = sample.is_truncated,
+         .unwound = sample.unwound,
          .stack = sample.stack,
          .index = i,
          .tid = sample.tid,
@@ -173,8 +174,9 @@ CpuFlame cpu_flame(const Trace& trace, const SampleFilter& filter, FrameNamer* n
   StackNames names(trace, namer, flame.tree, by);
   flame.heading = take_cpu_stacks(trace, filter, [&](const TakenStack& taken) {
     flame.tree.add(names.frames(taken.stack, taken.at_ns, taken.leaf), taken.weight, taken.count,
-                   taken.is_truncated);
+                   marks_of(taken));
   });
+  add_unwound_notes(flame.tree, flame.heading);
   flame.heading.by_line = by == FrameBy::kLine;
   return flame;
 }

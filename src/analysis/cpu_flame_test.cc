@@ -293,6 +293,21 @@ TEST(CpuFlame, KeepsTheSymbolsOfTwoProcessesApart) {
   EXPECT_EQ(folded(samples.builder.load()), "0x1018 1\nwork() 1\n");
 }
 
+TEST(CpuFlame, ShowsNamesThatTheirWriterLeftMangledAsPeopleReadThem) {
+  std::string endless = "_ZN3app3runINS_1AIiiEE";
+  for (const char last : std::string("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+    endless += std::string("NS_1AIS") + last + "_S" + last + "_EE";
+  }
+  Samples samples;
+  samples.add({.at_ns = 10, .frames = {0x1018}});
+  samples.add({.at_ns = 11, .frames = {0x1028}});
+  samples.add({.at_ns = 12, .frames = {0x1038}});
+  add_symbol(samples.builder.encoder(), {0x1010, 0x10, "_ZN5dial94pour3cupEi"});
+  add_symbol(samples.builder.encoder(), {0x1020, 0x10, endless + "EEvv"});
+  add_symbol(samples.builder.encoder(), {0x1030, 0x10, "_Zzz"});
+  EXPECT_EQ(folded(samples.builder.load()), "_Zzz 1\napp::run<…>(…) 1\ndial9::pour::cup(int) 1\n");
+}
+
 TEST(CpuFlame, ShowsStacksWithoutTheirOuterFramesAsSuch) {
   Samples samples;
   samples.add({.at_ns = 10, .frames = {0x1}, .is_truncated = true});

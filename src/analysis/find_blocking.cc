@@ -92,8 +92,8 @@ void add_excuses(const Blocked& blocked, Finding& finding) {
                                " of these waits, are taken off");
   }
   if (blocked.excused != 0) {
-    finding.evidence.push_back(human_count(blocked.excused) +
-                               " more are left out: the platform stalled meanwhile");
+    finding.evidence.push_back(more_are(blocked.excused) +
+                               " left out: the platform stalled meanwhile");
   }
 }
 
@@ -206,8 +206,8 @@ Finding make_finding(const FindContext& context, const Source& source, const Blo
   }
   add_excuses(blocked, finding);
   if (blocked.explained != 0) {
-    finding.evidence.push_back(human_count(blocked.explained) +
-                               " more are left out: the kernel's run queue may explain them");
+    finding.evidence.push_back(more_are(blocked.explained) +
+                               " left out: the kernel's run queue may explain them");
   }
   finding.next = source.kind == BlockKind::kLock
                      ? "hold the lock shorter, split it, or make it asynchronous"

@@ -99,13 +99,11 @@ void add_evidence(const FindContext& context, const Place& place, const Distribu
                                " of these polls, are taken off");
   }
   if (place.excused != 0) {
-    finding.evidence.push_back(human_count(place.excused) +
-                               (place.excused == 1 ? " more is" : " more are") +
+    finding.evidence.push_back(more_are(place.excused) +
                                " left out: the platform stalled meanwhile");
   }
   if (place.explained != 0) {
-    finding.evidence.push_back(human_count(place.explained) +
-                               (place.explained == 1 ? " more is" : " more are") +
+    finding.evidence.push_back(more_are(place.explained) +
                                " left out: the kernel may have kept the thread waiting");
   } else if (!has_sched) {
     finding.evidence.push_back(

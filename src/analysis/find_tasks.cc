@@ -84,9 +84,9 @@ Finding leak(const FindContext& context, NameId place, const Births& births) {
                                                          : counted(lost, "event", "was", "were")) +
                                std::string(" lost: the ends of these tasks may be among them"));
   }
-  finding.message = human_count(births.living) + " of " + human_count(births.spawned) +
-                    " tasks from " + finding.where + " never ended, and " +
-                    human_count(births.idle) + " of them have long been asleep";
+  finding.message = human_count(births.living) + " of " + counted(births.spawned, "task") +
+                    " from " + finding.where + " never ended, and " + human_count(births.idle) +
+                    (births.idle == 1 ? " of them has" : " of them have") + " long been asleep";
   std::string quarters;
   for (const std::uint64_t count : births.living_by_quarter) {
     quarters += (quarters.empty() ? "" : ", ") + human_count(count);
@@ -161,13 +161,14 @@ Finding migration(const Trace& trace, NameId place, const Moves& moves) {
                     " of their polls (" + counted(moves.moves, "time") + ", " +
                     counted(moves.tasks, "task") + ")";
   if (moves.hops != 0) {
-    finding.evidence.push_back(human_count(moves.hops) + " of the changes come in rows of " +
+    finding.evidence.push_back(human_count(moves.hops) + " of the changes " +
+                               (moves.hops == 1 ? "comes" : "come") + " in rows of " +
                                std::to_string(kMinChain) + " and more, each to another runtime");
   }
   finding.evidence.push_back("by chance it would be " + human_share(by_chance(moves)) + ", with " +
-                             human_count(moves.by_worker.size()) + " workers seen");
+                             counted(moves.by_worker.size(), "worker") + " seen");
   finding.evidence.push_back("the most: " + task_text(trace, moves.worst) + ", " +
-                             human_count(trace.tasks.migrations[moves.worst]) + " changes");
+                             counted(trace.tasks.migrations[moves.worst], "change"));
   finding.next = "each change costs a wake-up and the caches: keep a task on one executor";
   finding.score = static_cast<double>(moves.moves);
   return finding;

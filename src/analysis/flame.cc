@@ -204,28 +204,28 @@ void FlameTree::count_functions(std::span<const FrameId> stack, std::size_t leaf
 }
 
 // Into scratch_, from the tree's root on.
-void FlameTree::arrange(std::span<const FrameId> leaf_first, bool is_truncated, FrameId group) {
+void FlameTree::arrange(std::span<const FrameId> leaf_first, const StackMarks& marks) {
   scratch_.assign(leaf_first.begin(), leaf_first.end());
   if (scratch_.empty()) {
     scratch_.push_back(no_stack_);
   }
-  if (is_truncated) {
+  if (marks.is_truncated) {
     scratch_.push_back(truncated_frame_);
   }
   if (!is_inverted_) {
     std::reverse(scratch_.begin(), scratch_.end());
   }
-  if (group != kNoGroup) {
-    scratch_.insert(scratch_.begin(), group);
+  if (marks.group != kNoGroup) {
+    scratch_.insert(scratch_.begin(), marks.group);
   }
 }
 
 std::uint32_t FlameTree::add(std::span<const FrameId> leaf_first, std::uint64_t weight,
-                             std::uint64_t count, bool is_truncated, FrameId group) {
+                             std::uint64_t count, const StackMarks& marks) {
   weight = std::min(weight, kMostCount - total());
-  arrange(leaf_first, is_truncated, group);
-  truncated_ += is_truncated ? weight : 0;
-  const std::size_t first = group == kNoGroup ? 0 : 1;
+  arrange(leaf_first, marks);
+  unwound_.add(leaf_first.empty() ? UnwoundBy::kNoStack : marks.by, marks.is_truncated, weight);
+  const std::size_t first = marks.group == kNoGroup ? 0 : 1;
   count_functions(scratch_, is_inverted_ ? first : scratch_.size() - 1, weight);
   return add_path(scratch_, weight, count);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/names.h"
+#include "analysis/unwound_by.h"
 
 namespace dial9::analysis {
 
@@ -50,6 +51,14 @@ inline constexpr std::string_view kKernelModule = "kernel";
 // In place of a group's frame: the stack is in none.
 inline constexpr FrameId kNoGroup = 0;
 
+// What is known of a stack beside its frames.
+struct StackMarks {
+  bool is_truncated = false;  // its outermost frames are missing
+  UnwoundBy by = UnwoundBy::kUnknown;
+  // A frame next to the root, whichever way the tree stands, that is no part of the stack.
+  FrameId group = kNoGroup;
+};
+
 struct FlameNode {
   std::uint64_t total = 0;    // of the stacks that pass here
   std::uint64_t self = 0;     // of those that end here
@@ -82,12 +91,10 @@ class FlameTree {
                 std::uint32_t line = 0);
 
   // One stack, leaf first, that `count` samples (or allocations, or waits) had, together with this
-  // weight. Ids may bear kInlinedFrame. Empty: kNoStackName. `is_truncated`: its outermost frames
-  // are missing. `group`: a frame next to the root, whichever way the tree stands, that is no part
-  // of the stack. The deepest node that the stack has: the same one after the same calls of another
-  // tree.
+  // weight. Ids may bear kInlinedFrame. Empty: kNoStackName. The deepest node that the stack has:
+  // the same one after the same calls of another tree.
   std::uint32_t add(std::span<const FrameId> leaf_first, std::uint64_t weight,
-                    std::uint64_t count = 1, bool is_truncated = false, FrameId group = kNoGroup);
+                    std::uint64_t count = 1, const StackMarks& marks = {});
   // The same from the tree's root on; nothing is arranged, functions aren't counted.
   std::uint32_t add_path(std::span<const FrameId> path, std::uint64_t weight, std::uint64_t count);
 
@@ -96,8 +103,10 @@ class FlameTree {
   FlameOrder order() const { return order_; }
   std::uint64_t total() const { return nodes_.front().total; }
   std::uint64_t count() const { return count_; }
-  std::uint64_t truncated() const { return truncated_; }  // weight
-  std::uint64_t left_out() const { return left_out_; }    // weight of stacks that were cut
+  // How the stacks were found, by weight; sums to total(), but for what add_path() added.
+  const UnwoundSums& unwound() const { return unwound_; }
+  std::uint64_t truncated() const { return unwound_.truncated; }  // weight
+  std::uint64_t left_out() const { return left_out_; }            // weight of stacks that were cut
   const std::vector<FlameNode>& nodes() const { return nodes_; }
   // Of a tree in the order of time: the weight that was added before the node.
   std::uint64_t start(std::uint32_t node) const { return starts_[node]; }
@@ -133,7 +142,7 @@ class FlameTree {
   std::uint32_t child(std::uint32_t parent, FrameId frame);
   std::uint32_t next_in_time(std::uint32_t parent, FrameId frame);
   std::size_t slot_of_child(std::uint32_t parent, FrameId frame) const;
-  void arrange(std::span<const FrameId> leaf_first, bool is_truncated, FrameId group);
+  void arrange(std::span<const FrameId> leaf_first, const StackMarks& marks);
   void rehash();
   void count_functions(std::span<const FrameId> stack, std::size_t leaf, std::uint64_t weight);
 
@@ -152,7 +161,7 @@ class FlameTree {
   std::vector<std::uint32_t> path_;    // of kTime: those of this one
   std::uint64_t stacks_ = 0;
   std::uint64_t count_ = 0;
-  std::uint64_t truncated_ = 0;
+  UnwoundSums unwound_;
   std::uint64_t left_out_ = 0;
   FrameId no_stack_ = 0;
   FrameId truncated_frame_ = 0;
@@ -185,6 +194,9 @@ struct FlameHeading {
   // Of a tree that is a part of one: the weight of all, which the JSON's percents are of.
   std::optional<std::uint64_t> whole = {};
 };
+
+// Adds what a reader should know where many stacks may lack callers, with the cure.
+void add_unwound_notes(const FlameTree& tree, FlameHeading& heading);
 
 // A table of functions, self and total with percents. `limit`: functions; `by_total`: sorted by it.
 std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::uint64_t limit,

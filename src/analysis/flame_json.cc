@@ -116,6 +116,7 @@ std::string flame_json(const FlameTree& tree, const FlameHeading& heading, std::
                        {"left_out", tree.left_out()},
                        {"nodes_left_out", tree.nodes().size() - rows.size()},
                        {"functions_left_out", shown.left_out}});
+  out += ", \"unwound\": " + unwound_json(tree.unwound());
   out += ",\n\"functions\": [";
   for (std::size_t i = 0; i < shown.order.size(); ++i) {
     const FlameFunction& function = functions[shown.order[i]];

@@ -78,7 +78,7 @@ TEST(FlameTree, ShowsStacksWithoutFramesAndWithoutOuterFramesAsSuch) {
   FlameTree tree(FlameUnit::kCount);
   tree.add({}, 2);
   const FrameId leaf = tree.frame("hash");
-  tree.add(std::span(&leaf, 1), 3, 1, true);
+  tree.add(std::span(&leaf, 1), 3, 1, {.is_truncated = true});
   EXPECT_EQ(flame_folded(tree), "[outer frames missing];hash 3\n[no stack] 2\n");
   EXPECT_EQ(tree.truncated(), 3U);
   EXPECT_NE(flame_text(tree, {.title = "CPU"}, 10).find("60.0 % in stacks whose outer frames"),
@@ -152,7 +152,7 @@ TEST(FlameTree, AGroupStandsNextToTheRootWhicheverWayTheTreeStands) {
     const FrameId read = tree.frame("read");
     const FrameId group = tree.frame("[socket]");
     const FrameId stack[] = {read, main};
-    tree.add(stack, 3, 1, true, group);
+    tree.add(stack, 3, 1, {.is_truncated = true, .group = group});
     EXPECT_EQ(flame_folded(tree), is_inverted ? "[socket];read;main;[outer frames missing] 3\n"
                                               : "[socket];[outer frames missing];main;read 3\n");
     EXPECT_EQ(table(tree)["read"].first, 3U) << "the leaf is the stack's";
@@ -249,6 +249,7 @@ TEST(FlameText, ShowsSelfAndTotalOfTheWholeWithPercents) {
   EXPECT_EQ(flame_text(tree, {.title = "CPU time", .notes = {"a note"}}, 10),
             "CPU time: 4.00 ms in 4 samples\n"
             "a note\n"
+            "how the stacks were found isn't recorded\n"
             "\n"
             "       self                   total               function\n"
             "    3.00 ms       75.0 %    3.00 ms       75.0 %  hash  [app]\n"

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
+#include <utility>
 
+#include "analysis/counts.h"
 #include "analysis/flame.h"
 #include "analysis/flame_forms.h"
 #include "analysis/human.h"
@@ -20,6 +23,29 @@ std::string folded_name(const FlameTree& tree, FrameId frame, bool by_line) {
   std::string text = to_printable(flame_name(tree, frame, by_line));
   std::replace(text.begin(), text.end(), ';', ':');
   return text;
+}
+
+// Where most stacks that are cut short end: "in libfoo.so"; empty: in no one module.
+std::string truncated_end(const FlameTree& tree) {
+  std::map<std::string_view, std::uint64_t> by_module;
+  const std::vector<FlameNode>& nodes = tree.nodes();
+  const auto is_cut = [&](std::uint32_t node) {
+    return node != 0 && tree.name(nodes[node].frame) == kTruncatedName;
+  };
+  for (std::uint32_t node = 1; node < nodes.size(); ++node) {
+    const std::uint32_t other = nodes[node].parent;
+    const std::uint32_t outermost = tree.is_inverted() ? other : node;
+    if (outermost != 0 && is_cut(tree.is_inverted() ? node : other)) {
+      std::uint64_t& sum = by_module[tree.module(nodes[outermost].frame)];
+      sum = sum_of(sum, nodes[node].total);
+    }
+  }
+  for (const auto& [module, weight] : by_module) {
+    if (weight > tree.truncated() / 2) {
+      return module.empty() ? "in code of no file" : "in " + std::string(module);
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -42,6 +68,13 @@ std::string function_text(const FlameTree& tree, FrameId frame, bool by_line) {
   return text;
 }
 
+void add_unwound_notes(const FlameTree& tree, FlameHeading& heading) {
+  const std::uint64_t whole = heading.whole.value_or(tree.total());
+  for (std::string& cure : unwound_cures(tree.unwound(), whole, truncated_end(tree))) {
+    heading.notes.push_back(std::move(cure));
+  }
+}
+
 std::string flame_weight(FlameUnit unit, std::uint64_t weight) {
   switch (unit) {
     case FlameUnit::kNs:
@@ -62,6 +95,9 @@ std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::
                     counted(tree.count(), heading.noun) + "\n";
   for (const std::string& note : heading.notes) {
     out += to_printable(note) + "\n";
+  }
+  if (const std::string text = unwound_text(tree.unwound(), tree.total()); !text.empty()) {
+    out += text + "\n";
   }
   if (tree.truncated() != 0) {
     out +=

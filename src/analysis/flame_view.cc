@@ -152,15 +152,15 @@ class Adder {
     const std::string reason = reason_of(trace_, query_, taken);
     const FrameId inner = reason.empty() ? kNoGroup : tree_.frame(reason);
     if (query_.order == FlameOrder::kHeavy) {
-      return tree_.add(frames, taken.weight, taken.count, taken.is_truncated, inner);
+      return tree_.add(frames, taken.weight, taken.count, marks_of(taken, inner));
     }
     scratch_.clear();
     if (taken.of == StackOf::kWait && inner != kNoGroup) {
       scratch_.push_back(inner);
     }
     scratch_.insert(scratch_.end(), frames.begin(), frames.end());
-    return tree_.add(scratch_, taken.weight, taken.count, taken.is_truncated,
-                     tree_.frame(thread_of(trace_, taken)));
+    return tree_.add(scratch_, taken.weight, taken.count,
+                     marks_of(taken, tree_.frame(thread_of(trace_, taken))));
   }
 
  private:
@@ -231,6 +231,7 @@ FlameView view_of(const Trace& trace, const FlameQuery& query, FrameNamer* namer
         take(trace, query, [&](const TakenStack& taken) { use(taken, adder.add(taken)); });
   }
   view.heading.by_line = query.frames == FrameBy::kLine;
+  add_unwound_notes(view.tree, view.heading);
   note_longer_sum(trace, query, view);
   return view;
 }
@@ -354,12 +355,14 @@ FlameButterfly flame_butterfly(const Trace& trace, const FlameQuery& query, Fram
     whole = sum_of(whole, taken.weight);
     for (std::size_t at = stack.size(); at-- != 0;) {  // the outermost first
       if (out.callees.name(stack[at]) == name && out.callees.module(stack[at]) == module) {
-        out.callees.add({stack.data(), at + 1}, taken.weight, taken.count);
+        // That its outer frames are missing is a frame here.
+        const StackMarks marks{.by = marks_of(taken).by};
+        out.callees.add({stack.data(), at + 1}, taken.weight, taken.count, marks);
         callers.clear();
         for (std::size_t i = at; i < stack.size(); ++i) {
           callers.push_back(to_callers.of(stack[i]));
         }
-        out.callers.add(callers, taken.weight, taken.count);
+        out.callers.add(callers, taken.weight, taken.count, marks);
         break;
       }
     }

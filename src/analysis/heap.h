@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "analysis/names.h"
+#include "analysis/unwound_by.h"
 
 namespace dial9::analysis {
 
@@ -29,6 +30,7 @@ struct HeapSample {
   NameId label_value = kNoName;
   bool is_tracked = true;  // its free would be seen
   bool is_truncated = false;
+  UnwoundBy unwound = UnwoundBy::kUnknown;
 };
 
 // What the writer says of a stretch of time up to at_ns.

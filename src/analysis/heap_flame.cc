@@ -23,15 +23,37 @@ bool is_operator_at(std::string_view name, std::size_t at) {
          (at + kWord.size() == name.size() || !is_of_identifier(name[at + kWord.size()]));
 }
 
+// Behind the parentheses that begin at `at`; the name's end where they don't close.
+std::size_t after_parentheses(std::string_view name, std::size_t at) {
+  int depth = 0;
+  for (; at < name.size(); ++at) {
+    depth += name[at] == '(' ? 1 : name[at] == ')' ? -1 : 0;
+    if (depth == 0) return at + 1;
+  }
+  return at;
+}
+
 // Without what templates' names begin with: the type that they return. From an operator on there
-// is none, and its own "<" or ">" is no bracket.
+// is none. Within arguments of templates what stands in parentheses may compare, "(a>b)", and an
+// operator's own name is no bracket.
 std::string_view without_type(std::string_view name) {
   std::size_t begin = 0;
   int depth = 0;
-  for (std::size_t i = 0; i < name.size() && (depth != 0 || name[i] != '('); ++i) {
-    if (is_operator_at(name, i)) break;
+  std::size_t i = 0;
+  while (i < name.size() && (depth != 0 || name[i] != '(')) {
+    if (is_operator_at(name, i)) {
+      if (depth == 0) break;
+      i = std::min(name.find_first_not_of("<>=-*", i + std::string_view("operator").size()),
+                   name.size());
+      continue;
+    }
+    if (name[i] == '(') {
+      i = after_parentheses(name, i);
+      continue;
+    }
     depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
     if (depth == 0 && name[i] == ' ') begin = i + 1;
+    ++i;
   }
   return name.substr(begin);
 }
@@ -99,6 +121,8 @@ FlameHeading take_heap_stacks(const HeapReport& report, HeapOrder order, bool co
     }
     use({.of = StackOf::kAllocation,
          .leaf = Leaf::kReturn,
+         .is_truncated = group.is_truncated,
+         .unwound = group.unwound,
          .stack = stack_of(group),
          .at_ns = group.first_ns,
          .weight = count_of(weight + 0.5),
@@ -118,8 +142,10 @@ HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder ord
   HeapFlame flame{FlameTree(counts ? FlameUnit::kCount : FlameUnit::kBytes, is_inverted), {}};
   StackNames names(trace, namer, flame.tree, by);
   flame.heading = take_heap_stacks(report, order, counts, [&](const TakenStack& taken) {
-    flame.tree.add(names.frames(taken.stack, taken.at_ns, taken.leaf), taken.weight, taken.count);
+    flame.tree.add(names.frames(taken.stack, taken.at_ns, taken.leaf), taken.weight, taken.count,
+                   marks_of(taken));
   });
+  add_unwound_notes(flame.tree, flame.heading);
   flame.heading.by_line = by == FrameBy::kLine;
   return flame;
 }

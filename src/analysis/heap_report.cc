@@ -62,6 +62,21 @@ void add(HeapGroup& group, const SampleFilter& filter, std::uint64_t end_ns,
   }
 }
 
+// What the samples of a group say of their stack, and the sums over all.
+void add_stack(HeapGroup& group, bool is_first, HeapReport& report, const HeapSample& sample) {
+  const UnwoundBy by = sample.stack == kNoIndex ? UnwoundBy::kNoStack : sample.unwound;
+  group.unwound = is_first || group.unwound == by ? by : UnwoundBy::kUnknown;
+  group.is_truncated = group.is_truncated || sample.is_truncated;
+  const double weight = heap_weight(sample.size, sample.rate_bytes);
+  const std::uint64_t bytes = count_of(weight * static_cast<double>(sample.size) + 0.5);
+  if (report.filter.has_time(sample.at_ns)) {
+    report.unwound_allocated.add(by, sample.is_truncated, bytes);
+  }
+  if (is_live_at(sample, report.filter.to_ns)) {
+    report.unwound_live.add(by, sample.is_truncated, bytes);
+  }
+}
+
 // The rate that all of the trace was asked for; 0: it doesn't say, or says several.
 std::uint64_t only_rate(const Trace& trace) {
   std::string_view text;
@@ -277,6 +292,7 @@ HeapReport heap_report(const Trace& trace, const SampleFilter& filter, HeapBy by
       group.first_ns = sample.at_ns;
     }
     add(report.groups[at->second], filter, trace.end_ns, sample);
+    add_stack(report.groups[at->second], is_new, report, sample);
     add(report.total, filter, trace.end_ns, sample);
   }
   std::erase_if(report.groups, [](const HeapGroup& group) {

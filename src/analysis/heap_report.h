@@ -13,6 +13,7 @@
 
 #include "analysis/sample_filter.h"
 #include "analysis/trace.h"
+#include "analysis/unwound_by.h"
 
 namespace dial9::analysis {
 
@@ -42,6 +43,9 @@ struct HeapGroup {
   HeapFigure early_live;                               // and alive at its end
   std::vector<std::pair<std::uint64_t, double>> ages;  // at free, of `allocated`; how many
   std::uint64_t untracked = 0;                         // samples whose end nobody knows
+  // Of a site's stack: how it was found, where its samples agree, and that it is cut short.
+  UnwoundBy unwound = UnwoundBy::kUnknown;
+  bool is_truncated = false;
 
   double growth_bytes() const { return live.bytes - live_before.bytes; }
   // Grew by more than three standard errors, and of what was allocated early most lives still.
@@ -55,6 +59,8 @@ struct HeapReport {
   SampleFilter filter;
   HeapGroup total;
   std::vector<HeapGroup> groups;  // by allocated bytes
+  UnwoundSums unwound_allocated;  // bytes of `total`, by how their stacks were found
+  UnwoundSums unwound_live;
   std::vector<std::string> notes;
   std::uint64_t unknown = 0;        // samples that don't say whose they are, left out
   bool is_allocated_known = false;  // there are samples

@@ -282,7 +282,13 @@ TEST(HeapFlame, AFunctionThatOnlyLooksLikeAnAllocatorsIsASite) {
       {"bool app::operator< <int>(app::Row<int>, std::pair<int, int>)", true},
       {"app::Row::operator std::string() const", true},
       {"std::ostream& std::operator<< <char>(std::ostream&, char const*)", false},
-      {"std::vector<int> my_operator<int>(int)", true}};
+      {"std::vector<int> my_operator<int>(int)", true},
+      {"std::enable_if<((4)>(2)), int>::type app::grow<int>(int)", true},
+      {"std::vector<int> app::fold<&app::Row::operator> >(int)", true},
+      {"std::vector<int> app::fold<&app::Row::operator->, 1>(int)", true},
+      {"std::vector<app::run()::{lambda(std::vector<int>)#1}> app::all<int>(int)", true},
+      {"app::Row* app::Ptr<(a>b)>::operator->() const", true},
+      {"void std::sort<int*, app::Less<(a>b)> >(int*, int*)", false}};
   HeapTrace made;
   std::uint64_t at = 0x1000;
   for (const auto& [name, is_site] : cases) {
@@ -293,9 +299,11 @@ TEST(HeapFlame, AFunctionThatOnlyLooksLikeAnAllocatorsIsASite) {
   const Trace trace = made.load();
   const auto sites = heap_site_names(trace, heap_report(trace, {}, HeapBy::kSite), nullptr);
   ASSERT_EQ(sites.size(), std::size(cases));
+  const auto hidden = std::count_if(std::begin(cases), std::end(cases),
+                                    [](const auto& one) { return !one.second; });
   for (const auto& [name, is_site] : cases) {
     const std::string wanted = is_site ? std::string(name) + " < 0xb" : "... < 0xb";
-    EXPECT_EQ(std::count(sites.begin(), sites.end(), wanted), is_site ? 1 : 3) << name;
+    EXPECT_EQ(std::count(sites.begin(), sites.end(), wanted), is_site ? 1 : hidden) << name;
   }
 }
 

@@ -141,6 +141,25 @@ void append_summary(std::string& out, const HeapReport& report, HeapOrder order)
   }
 }
 
+// How the stacks of what the order is about were found.
+void append_unwound(std::string& out, const HeapReport& report, HeapOrder order) {
+  const bool is_live = order != HeapOrder::kAllocated;
+  if (!report.is_allocated_known || (is_live && !report.is_live_known)) {
+    return;
+  }
+  const UnwoundSums& sums = is_live ? report.unwound_live : report.unwound_allocated;
+  const std::uint64_t whole = sums.total();
+  if (const std::string text = unwound_text(sums, whole); !text.empty()) {
+    out += text + "\n";
+  }
+  if (sums.truncated != 0) {
+    out += percent_of(sums.truncated, whole) + " in stacks whose outer frames are missing\n";
+  }
+  for (const std::string& cure : unwound_cures(sums, whole)) {
+    out += "note: " + cure + "\n";
+  }
+}
+
 void append_row(std::string& out, const HeapReport& report, const HeapGroup& group, HeapOrder order,
                 const std::string& name) {
   const bool is_known = report.is_live_known;
@@ -216,6 +235,7 @@ std::string heap_text(const Trace& trace, HeapReport report, HeapOrder order, st
   if (report.is_allocated_known) {
     append_summary(out, report, order);
   }
+  append_unwound(out, report, order);
   append_notes(out, report);
   if (!heap_lack(report, order).empty()) {
     return out;  // a table of what isn't known would be one of zeros
@@ -251,7 +271,11 @@ std::string heap_json(const Trace& trace, const HeapReport& report,
     out += i == 0 ? "" : ", ";
     append_json_string(out, report.notes[i]);
   }
-  out += "], \"total\": {\"name\": \"all\"";
+  out += "], \"unwound\": {\"allocated\": ";
+  out += report.is_allocated_known ? unwound_json(report.unwound_allocated) : "null";
+  out += ", \"live\": ";
+  out += report.is_live_known ? unwound_json(report.unwound_live) : "null";
+  out += "}, \"total\": {\"name\": \"all\"";
   append_group(out, report, report.total);
   out += "}, \"groups\": [";
   for (std::size_t i = 0; i < report.groups.size(); ++i) {

@@ -51,6 +51,10 @@ std::string counted(std::uint64_t count, std::string_view noun, std::string_view
   return counted(count, noun) + " " + std::string(count == 1 ? one : many);
 }
 
+std::string more_are(std::uint64_t count) {
+  return human_count(count) + (count == 1 ? " more is" : " more are");
+}
+
 std::string human_share(double share) {
   constexpr double kLeast = 0.00005;  // would read "0.00 %", which is what none at all reads
   return share > 0 && share < kLeast ? "under 0.01 %" : with_digits(share * 100, "%");

@@ -37,6 +37,7 @@ void Loader::Impl::on_alloc(const Event& event, const Plan& plan) {
   sample.label_name = text(event, plan.field[6]);
   sample.label_value = text(event, plan.field[7]);
   sample.is_truncated = number(event, plan.field[8], 0) != 0;
+  sample.unwound = unwound_by(trace_.names.text(text(event, plan.field[11])));
   sample.rate_bytes = number(event, plan.field[9], 0);
   sample.is_tracked = number(event, plan.field[10], 1) != 0;
   says_tracked_ = says_tracked_ || plan.field[10] >= 0;

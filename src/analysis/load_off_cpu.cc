@@ -70,6 +70,8 @@ void Loader::Impl::on_off_cpu(const Event& event, const Plan& plan) {
   wait.cause = text(event, plan.field[15]);
   wait.is_truncated = number(event, plan.field[16], 0) != 0;
   wait.is_exact = number(event, plan.field[17], 0) != 0;
+  wait.unwound = unwound_by(trace_.names.text(text(event, plan.field[19])),
+                            number(event, plan.field[20], 0) != 0);
   trace_.off_cpu.push_back(wait);
   touch(sum_of(wait.at_ns, duration_ns));
   if (wait.is_parked) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "analysis/loader_impl.h"
+#include "symbolize/demangle.h"
 
 namespace dial9::analysis {
 
@@ -111,6 +112,7 @@ void Loader::Impl::on_cpu_sample(const Event& event, const Plan& plan) {
   sample.label_name = text(event, plan.field[7]);
   sample.label_value = text(event, plan.field[8]);
   sample.is_truncated = number(event, plan.field[9], 0) != 0;
+  sample.unwound = unwound_by(trace_.names.text(text(event, plan.field[11])));
   samples_.push_back(sample);
 }
 
@@ -136,11 +138,28 @@ void Loader::Impl::on_label_coverage(const Event& event, const Plan& plan) {
   label_coverage_.push_back(coverage);
 }
 
+// Names that their writer had no room to unfold are mangled. Bounded: each once, and by the bytes
+// that one may unfold to.
+NameId Loader::Impl::readable(NameId function) {
+  constexpr std::size_t kMostUnfoldedBytes = std::size_t{1} << 20;
+  if (!trace_.names.text(function).starts_with("_Z")) {
+    return function;
+  }
+  const auto [at, is_new] = readable_.try_emplace(function);
+  if (is_new) {
+    const std::string name =
+        symbolize::readable_name(trace_.names.text(function), kMostUnfoldedBytes);
+    charge(name.size());
+    at->second = trace_.names.intern(name);
+  }
+  return at->second;
+}
+
 void Loader::Impl::on_symbol(const Event& event, const Plan& plan) {
   Symbol symbol;
   symbol.addr = number(event, plan.field[0], 0);
   symbol.size = number(event, plan.field[1], 0);
-  symbol.name = text(event, plan.field[2]);
+  symbol.name = readable(text(event, plan.field[2]));
   symbol.inline_depth = number32(event, plan.field[3], 0);
   symbol.file = text(event, plan.field[4]);
   symbol.line = number32(event, plan.field[5], 0);

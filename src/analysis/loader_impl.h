@@ -103,7 +103,7 @@ class Loader::Impl final : public format::Visitor {
   void on_stack(std::uint32_t id, std::span<const std::uint64_t> leaf_first) override;
 
  private:
-  static constexpr std::size_t kMaxFields = 19;
+  static constexpr std::size_t kMaxFields = 21;
   static constexpr std::int16_t kNoField = -1;
 
   // What a schema turned out to be.
@@ -133,6 +133,7 @@ class Loader::Impl final : public format::Visitor {
   static std::uint32_t number32(const format::Event& event, std::int16_t field,
                                 std::uint32_t missing);
   NameId text(const format::Event& event, std::int16_t field);
+  NameId readable(NameId function);
   NameId pooled(std::uint32_t id);
   Cell cell(const format::Value& value);
   void resolve(Plan& plan, const format::Schema& schema, std::span<const std::string_view> names);
@@ -222,8 +223,8 @@ class Loader::Impl final : public format::Visitor {
   void build_rest();                  // build_rest.cc
   void add_gaps();                    // load_process.cc
   void build_profile();
-  void place_samples();               // build_profile.cc
-  void build_heap();                  // load_heap.cc
+  void place_samples();  // build_profile.cc
+  void build_heap();     // load_heap.cc
   void match_frees();
   void locate_blocks();
   void name_lanes();
@@ -248,6 +249,7 @@ class Loader::Impl final : public format::Visitor {
   std::unordered_map<std::uint32_t, NameId> sparse_pool_;
   std::unordered_map<std::uint32_t, NameId> undefined_;  // used before they were defined
   std::unordered_map<NameId, NameId> aliases_;
+  std::unordered_map<NameId, NameId> readable_;  // of mangled names
 
   std::unordered_map<NameId, std::uint32_t> type_index_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> tables_by_hash_;  // in custom

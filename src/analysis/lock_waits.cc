@@ -239,7 +239,8 @@ FlameHeading take_lock_stacks(const Trace& trace, const SampleFilter& filter, co
   });
   if (others != 0) {
     heading.notes.push_back(counted(others, "wait") + " (" + human_duration(others_ns) +
-                            ") in futexes that may be locks are left out: their stacks don't tell");
+                            ") in futexes that may be locks " + (others == 1 ? "is" : "are") +
+                            " left out: their stacks don't tell");
   }
   if (sums.waits != 0) {
     heading.notes.push_back("the trace also tells of " + counted(sums.waits, "lock wait") + " (" +

@@ -162,6 +162,7 @@ TakenStack taken_of(const OffCpuWait& wait, std::size_t index, std::uint64_t wei
   return {.of = StackOf::kWait,
           .leaf = leaf_of(wait),
           .is_truncated = wait.is_truncated,
+          .unwound = wait.unwound,
           .stack = wait.stack,
           .index = static_cast<std::uint32_t>(index),
           .tid = wait.tid,
@@ -531,9 +532,10 @@ OffCpuReport off_cpu_report(const Trace& trace, const OffCpuReportOptions& optio
   StackNames names(trace, namer, tree, options.frames);
   OffCpuReport report = take_off_cpu_stacks(trace, options, [&](const TakenStack& taken) {
     tree.add(names.frames(taken.stack, taken.at_ns, taken.leaf), taken.weight, taken.count,
-             taken.is_truncated);
+             marks_of(taken));
   });
   report.tree = std::move(tree);
+  add_unwound_notes(report.tree, report.heading);
   add_thread_notes(report, report.heading.notes);
   if (!report.has_threads) {
     report.heading.notes.emplace_back(

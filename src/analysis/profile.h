@@ -15,6 +15,7 @@
 
 #include "analysis/column.h"
 #include "analysis/names.h"
+#include "analysis/unwound_by.h"
 
 namespace dial9::analysis {
 
@@ -79,7 +80,8 @@ struct CpuSample {
   NameId label_name = kNoName;
   NameId label_value = kNoName;
   SampleSource source = SampleSource::kCpu;
-  bool is_truncated = false;     // the stack's outer frames are missing
+  bool is_truncated = false;  // the stack's outer frames are missing
+  UnwoundBy unwound = UnwoundBy::kUnknown;
   bool is_label_known = true;    // else it isn't recorded whether it has one
   bool is_owner_joined = false;  // task and span are those of the poll that it lies in
 };
@@ -108,11 +110,12 @@ struct OffCpuWait {
   NameId label_value = kNoName;
   NameId call = kNoName;  // "recv(fd 12, peer 10.0.0.7:6379)"
   NameId cause = kNoName;
-  bool is_continued = false;   // the wait of its thread's row before
-  bool is_parked = false;      // a worker that waits for work
-  bool is_preempted = false;   // it waited for a CPU
-  bool is_exact = false;       // from switch to switch
-  bool is_truncated = false;   // the stack's outer frames are missing
+  bool is_continued = false;  // the wait of its thread's row before
+  bool is_parked = false;     // a worker that waits for work
+  bool is_preempted = false;  // it waited for a CPU
+  bool is_exact = false;      // from switch to switch
+  bool is_truncated = false;  // the stack's outer frames are missing
+  UnwoundBy unwound = UnwoundBy::kUnknown;
   bool is_label_known = true;  // as CpuSample has them
   bool is_owner_joined = false;
 };

@@ -18,6 +18,7 @@ struct TakenStack {
   StackOf of = StackOf::kSample;
   Leaf leaf = Leaf::kInterrupted;
   bool is_truncated = false;
+  UnwoundBy unwound = UnwoundBy::kUnknown;
   std::uint32_t stack = kNoIndex;  // in Trace::stacks; kNoIndex: none
   // In Trace::samples, off_cpu or blocks. Allocations of one stack come together: that of the
   // first.
@@ -29,6 +30,11 @@ struct TakenStack {
   std::uint64_t weight = 0;
   std::uint64_t count = 1;
 };
+
+inline StackMarks marks_of(const TakenStack& taken, FrameId group = kNoGroup) {
+  const UnwoundBy by = taken.stack == kNoIndex ? UnwoundBy::kNoStack : taken.unwound;
+  return {.is_truncated = taken.is_truncated, .by = by, .group = group};
+}
 
 using UseStack = std::function<void(const TakenStack&)>;
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/human.h"
 #include "analysis/json_text.h"
 #include "cli/arguments.h"
 #include "cli/exit_code.h"
@@ -85,8 +86,9 @@ Result<std::vector<Input>> expand_inputs(const std::vector<std::string>& paths) 
       inputs.push_back({file.path, false, file.size_bytes});
     }
     if (!expansion->other_runs.empty()) {
-      std::fprintf(stderr, "dial9: %s: took its newest run, %zu more are there (%s ...)\n",
-                   analysis::to_printable(path).c_str(), expansion->other_runs.size(),
+      std::fprintf(stderr, "dial9: %s: took its newest run, %s there (%s ...)\n",
+                   analysis::to_printable(path).c_str(),
+                   analysis::more_are(expansion->other_runs.size()).c_str(),
                    analysis::to_printable(expansion->other_runs.front()).c_str());
     }
   }

@@ -147,6 +147,16 @@ std::string leaf_text(const Run& run, std::uint32_t stack) {
   return own.empty() ? leaf : own;
 }
 
+namespace {
+
+template <class Sample>
+std::string stack_fact(const Sample& sample) {
+  return sample.stack == kNoIndex ? "not recorded"
+                                  : analysis::unwound_fact(sample.unwound, sample.is_truncated);
+}
+
+}  // namespace
+
 json sample_json(const Run& run, std::uint32_t index) {
   const auto& trace = run.trace();
   const analysis::CpuSample& sample = trace.samples[index];
@@ -173,7 +183,7 @@ json sample_json(const Run& run, std::uint32_t index) {
                                     ? "the task of the poll that it lies in; span not known"
                                     : "those of the poll that it lies in");
   }
-  if (sample.stack == kNoIndex) facts.text("Stack", "not recorded");
+  facts.text("Stack", stack_fact(sample));
   return details("sample", is_cpu ? "CPU sample" : "Context switch", index,
                  run.relative(sample.at_ns), row.lane == kNoIndex ? json() : json(row.lane),
                  has_task ? json(std::to_string(sample.task_id)) : json(), facts.take(),
@@ -200,7 +210,7 @@ json wait_json(const Run& run, std::uint32_t index) {
     facts.text("Label", std::string(trace.names.text(wait.label_name)) + "=" +
                             std::string(trace.names.text(wait.label_value)));
   }
-  if (wait.stack == kNoIndex) facts.text("Stack", "not recorded");
+  facts.text("Stack", stack_fact(wait));
   const bool has_task = wait.task_id != 0 && wait.task_id != analysis::kUnknownId;
   json out = details("offcpu", "Wait off the CPU", index, run.relative(wait.at_ns),
                      wait.lane == kNoIndex ? json() : json(wait.lane),

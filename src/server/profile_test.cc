@@ -109,6 +109,20 @@ TEST(Profile, NamesTheFramesOfASampleAndShowsWhatHasNoNameByItsAddress) {
   EXPECT_EQ(sample["frames"][2]["address"], "0xdead");
 }
 
+TEST(Profile, TellsHowTheStackOfASampleWasFoundAndThatItIsCutShort) {
+  analysis::testing::CpuTrace made;
+  made.add({.at_ns = kOriginNs, .frames = {0x1}, .unwound_by = "tables"});
+  made.add(
+      {.at_ns = kOriginNs + 1, .frames = {0x1, 0x2}, .is_truncated = true, .unwound_by = "mixed"});
+  made.add({.at_ns = kOriginNs + 2, .frames = {0x1}});
+  const auto run = testing::load_run(made.builder.take());
+  EXPECT_NE(sample_json(*run, 0).dump().find("by unwind tables"), std::string::npos);
+  EXPECT_NE(
+      sample_json(*run, 1).dump().find("partly by frame pointers; its outer frames are missing"),
+      std::string::npos);
+  EXPECT_EQ(sample_json(*run, 2).dump().find("\"Stack\""), std::string::npos) << "nothing is known";
+}
+
 TEST(Profile, NamesACallerByTheCallNotByWhatBeginsBehindIt) {
   Encoder out;
   declare_samples(out);

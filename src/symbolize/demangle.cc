@@ -6,6 +6,10 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "symbolize/short_name.h"
 
 namespace dial9::symbolize {
 namespace {
@@ -76,6 +80,15 @@ std::string demangle(std::string_view name, std::size_t most_bytes) {
   std::string result = status == 0 && text != nullptr ? coroutine_text(text) : mangled;
   std::free(text);
   return result;
+}
+
+std::string readable_name(std::string_view name, std::size_t most_bytes) {
+  if (!name.starts_with("_Z")) return std::string(name);
+  std::string whole = demangle(name, most_bytes);
+  const bool is_readable = whole != name && whole.size() <= kMostReadableBytes;
+  if (is_readable) return whole;
+  std::optional<std::string> shortened = short_name(name);
+  return shortened ? *std::move(shortened) : whole;
 }
 
 }  // namespace dial9::symbolize

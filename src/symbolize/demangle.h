@@ -15,4 +15,10 @@ namespace dial9::symbolize {
 // (as it is: what a tool has room for; a host's process has less).
 std::string demangle(std::string_view name, std::size_t most_bytes = 100'000'000);
 
+// For readers: never mangled text where that can be helped. As demangle(), but a name that can't be
+// unfolded within `most_bytes`, or has more than kMostReadableBytes then, has its short form
+// (short_name.h), with its templates' arguments left out.
+inline constexpr std::size_t kMostReadableBytes = 4096;
+std::string readable_name(std::string_view name, std::size_t most_bytes = 100'000'000);
+
 }  // namespace dial9::symbolize

@@ -414,7 +414,7 @@ const Described& DwarfFile::State::describe(const Unit& unit, Dwarf_Die die, boo
     }
   }
   if (name != nullptr) {
-    out.name = demangle(name);
+    out.name = readable_name(name);
   } else if (name = ::dwarf_diename(&die); name != nullptr) {
     out.name = spaces_of(unit, die) + name;
   }

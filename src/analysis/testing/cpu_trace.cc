@@ -19,6 +19,7 @@ void CpuTrace::add(const MadeSample& sample) {
               {"label_name", FieldType::kPooledString, true},
               {"label_value", FieldType::kPooledString, true},
               {"truncated", FieldType::kBool},
+              {"unwound_by", FieldType::kPooledString, true},
               {"has_context", FieldType::kBool}});
   out.begin(110, sample.at_ns);
   out.u32(sample.tid);
@@ -43,6 +44,7 @@ void CpuTrace::add(const MadeSample& sample) {
     }
   }
   out.boolean(sample.is_truncated);
+  sample.unwound_by.empty() ? out.absent() : (out.present(), out.pooled_string(sample.unwound_by));
   out.boolean(sample.has_context);
 }
 

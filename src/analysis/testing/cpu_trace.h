@@ -20,7 +20,8 @@ struct MadeSample {
   std::uint32_t tid = 7;
   std::string thread = "io";
   bool is_truncated = false;
-  bool has_context = true;  // false: as perf's, which can't tell; what is above isn't recorded
+  std::string unwound_by = {};  // empty: the sample doesn't say
+  bool has_context = true;      // false: as perf's, which can't tell; what is above isn't recorded
 };
 
 class CpuTrace {

@@ -18,6 +18,7 @@ void HeapTrace::alloc(const MadeAlloc& made) {
               {"label_name", FieldType::kPooledString, true},
               {"label_value", FieldType::kPooledString, true},
               {"truncated", FieldType::kBool},
+              {"unwound_by", FieldType::kPooledString, true},
               {"sample_rate_bytes", FieldType::kVarint},
               {"tracked", FieldType::kBool}});
   out.begin(100, made.at_ns);
@@ -31,7 +32,8 @@ void HeapTrace::alloc(const MadeAlloc& made) {
   for (const std::string_view text : {std::string_view("tenant"), made.label_value}) {
     made.label_value.empty() ? out.absent() : (out.present(), out.pooled_string(text));
   }
-  out.boolean(false);
+  out.boolean(made.is_truncated);
+  made.unwound_by.empty() ? out.absent() : (out.present(), out.pooled_string(made.unwound_by));
   out.varint(made.rate);
   out.boolean(made.is_tracked);
 }

@@ -21,6 +21,8 @@ struct MadeAlloc {
   std::string_view label_value = {};  // of the name "tenant"
   std::uint64_t rate = 1;
   bool is_tracked = true;
+  std::string_view unwound_by = {};  // empty: the sample doesn't say
+  bool is_truncated = false;
 };
 
 class HeapTrace {

@@ -119,7 +119,9 @@ const std::vector<EventSchema>& off_cpu_schemas() {
         {"cause", kText, true},
         {"truncated", FieldType::kBool},
         {"exact", FieldType::kBool},
-        {"runnable_ns", kVarint, true}}},
+        {"runnable_ns", kVarint, true},
+        {"unwound_by", kText, true},
+        {"guessed", FieldType::kBool}}},
       {"ThreadTimesEvent",
        {{"tid", kU32},
         {"thread_name", kText, true},
@@ -341,6 +343,8 @@ void TraceBuilder::off_cpu(const OffCpuWaitEvent& wait) {
   encoder_.boolean(wait.is_truncated);
   encoder_.boolean(wait.is_exact);
   optional_id(wait.runnable_ns);
+  optional_text(wait.unwound_by);
+  encoder_.boolean(wait.is_guessed);
 }
 
 void TraceBuilder::thread_times(const ThreadTimesEvent& times) {

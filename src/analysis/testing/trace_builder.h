@@ -31,6 +31,8 @@ struct OffCpuWaitEvent {
   bool is_truncated = false;
   bool is_exact = false;
   std::uint64_t runnable_ns = 0;  // of proven_ns
+  std::string_view unwound_by = {};
+  bool is_guessed = false;
 };
 
 struct LockWaitOf {

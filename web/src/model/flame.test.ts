@@ -15,6 +15,7 @@ import {
   foundText,
   pathTo,
   pointsText,
+  unwoundText,
 } from './flame';
 
 /** main (100): work (60): hash (40); main: idle (30). */
@@ -30,6 +31,7 @@ const REPLY: FlameReply = {
   whole: 100,
   count: 10,
   truncated: 0,
+  unwound: { tables: 100 },
   left_out: 0,
   nodes_left_out: 0,
   functions_left_out: 0,
@@ -51,6 +53,16 @@ const REPLY: FlameReply = {
 const tree = flameTree(REPLY);
 
 describe('the flame tree', () => {
+  it('tells how its stacks were found, by share, and that some are cut short', () => {
+    expect(unwoundText(REPLY)).toBe('stacks: 100 % by unwind tables');
+    const mixed = { tables: 70, frame_pointers: 20, mixed: 0, unknown: 10 };
+    expect(unwoundText({ ...REPLY, unwound: mixed, truncated: 5 })).toBe(
+      'stacks: 70 % by unwind tables, 20 % by frame pointers, 10 % not recorded how, 5 % cut short',
+    );
+  });
+  it('says nothing of stacks that tell nothing', () => {
+    expect(unwoundText({ ...REPLY, unwound: { unknown: 60, no_stack: 40 } })).toBe('');
+  });
   it('lays children out below their parent, side by side', () => {
     const boxes = flameBoxes(tree, 0, 0);
     expect(boxes).toHaveLength(5);

@@ -56,6 +56,7 @@ export function diffTree(diff: FlameDiffReply): FlameTree {
     whole: diff.width,
     count: diff.count[0] + diff.count[1],
     truncated: 0,
+    unwound: {},
     left_out: 0,
     commands: [],
     functions: diff.functions.map((of) => ({ ...of, self: 0, total: 0 })),
@@ -133,6 +134,30 @@ export function functionName(reply: FlameReply, of: FlameReply['functions'][numb
 /** "12.3 %" of all that was taken. */
 export function flamePercent(reply: FlameReply, weight: number): string {
   return reply.whole <= 0 ? '-' : formatShare(weight / reply.whole);
+}
+
+const UNWOUND = [
+  ['tables', 'by unwind tables'],
+  ['frame_pointers', 'by frame pointers'],
+  ['mixed', 'partly by frame pointers'],
+  ['guessed', 'from a frame pointer found by trial'],
+  ['one_frame', 'of one frame'],
+  ['no_stack', 'without a stack'],
+  ['unknown', 'not recorded how'],
+] as const;
+
+/** How the stacks were found, and what of them is cut short; empty: nothing is known of it. */
+export function unwoundText(reply: FlameReply): string {
+  const { unwound, truncated } = reply;
+  const parts = UNWOUND.filter(([key]) => (unwound[key] ?? 0) > 0).map(
+    ([key, text]) => `${flamePercent(reply, unwound[key] ?? 0)} ${text}`,
+  );
+  const isKnown = UNWOUND.some(
+    ([key]) => key !== 'no_stack' && key !== 'unknown' && (unwound[key] ?? 0) > 0,
+  );
+  const cut = truncated > 0 ? [`${flamePercent(reply, truncated)} cut short`] : [];
+  const all = isKnown ? [...parts, ...cut] : cut;
+  return all.length === 0 ? '' : `stacks: ${all.join(', ')}`;
 }
 
 type Unit = FlameReply['unit'];

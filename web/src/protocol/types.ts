@@ -277,6 +277,8 @@ export interface FlameReply extends FlameHead {
   whole: number;
   count: number;
   truncated: number;
+  /** weights by how their stacks were found; see docs/spec/flame.md */
+  unwound: Partial<Record<string, number>>;
   left_out: number;
   /** command lines that show the same; not of parts of a butterfly */
   commands?: string[];

@@ -11,6 +11,7 @@ import {
   type FlameTree,
   flameWeight,
   reasonOf,
+  unwoundText,
 } from '../model/flame';
 
 const FEW_SAMPLES = 20;
@@ -41,6 +42,7 @@ function treeNotes(tree: FlameTree, isButterfly: boolean): (Node | null)[] {
     reply.uncertain ? h('span', { class: 'badge warning' }, 'figures uncertain') : null,
     isRough ? note('so few that shares are rough') : null,
     ...reasonKey(tree, isButterfly),
+    note(reply.count === 0 ? '' : unwoundText(reply)),
     lacking > 0 ? note(`the ${plural(lacking, 'lightest frame')} left out`) : null,
     reply.count > 0 && reply.commands ? commandLines(reply.commands) : null,
     moreNotes(reply.count === 0 ? [] : reply.notes),

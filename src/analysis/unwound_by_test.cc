@@ -1,0 +1,192 @@
+// How stacks were found, as samples tell it: each weight in one sum, what isn't told in its own,
+// and the cure where many may lack callers.
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/unwound_by.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "analysis/cpu_flame.h"
+#include "analysis/flame_view.h"
+#include "analysis/heap_flame.h"
+#include "analysis/off_cpu.h"
+#include "analysis/testing/cpu_trace.h"
+#include "analysis/testing/heap_trace.h"
+
+namespace dial9::analysis {
+namespace {
+
+using testing::CpuTrace;
+using testing::HeapTrace;
+using testing::TraceBuilder;
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::string notes_of(const FlameHeading& heading) {
+  std::string text;
+  for (const std::string& note : heading.notes) text += note + "\n";
+  return text;
+}
+
+// Of 100 periods: 60 by tables, 5 by both, 20 by frame pointers, 10 not told, 5 without a stack.
+Trace cpu_trace() {
+  CpuTrace made;
+  made.module("/lib/libjit.so", 0x1000);
+  made.add({.at_ns = 10, .frames = {0x1, 0x2}, .weight = 60, .unwound_by = "tables"});
+  made.add({.at_ns = 20, .frames = {0x3, 0x2}, .weight = 5, .unwound_by = "mixed"});
+  made.add({.at_ns = 30,
+            .frames = {0x4, 0x1010},
+            .weight = 20,
+            .is_truncated = true,
+            .unwound_by = "frame_pointers"});
+  made.add({.at_ns = 40, .frames = {0x5, 0x2}, .weight = 10});
+  made.add({.at_ns = 50, .frames = {}, .weight = 5});
+  return made.builder.load();
+}
+
+TEST(UnwoundBy, IsASumByKindThatAddsUpToTheTree) {
+  const CpuFlame flame = cpu_flame(cpu_trace(), {}, nullptr);
+  const UnwoundSums& sums = flame.tree.unwound();
+  EXPECT_EQ(sums.of(UnwoundBy::kTables), 60U);
+  EXPECT_EQ(sums.of(UnwoundBy::kMixed), 5U);
+  EXPECT_EQ(sums.of(UnwoundBy::kFramePointers), 20U);
+  EXPECT_EQ(sums.of(UnwoundBy::kUnknown), 10U) << "a sample that doesn't say";
+  EXPECT_EQ(sums.of(UnwoundBy::kNoStack), 5U);
+  EXPECT_EQ(sums.truncated, 20U);
+  EXPECT_EQ(sums.total(), flame.tree.total());
+}
+
+TEST(UnwoundBy, IsToldInTheTextAndInJson) {
+  const CpuFlame flame = cpu_flame(cpu_trace(), {}, nullptr);
+  const std::string text = flame_text(flame.tree, flame.heading, 10);
+  EXPECT_TRUE(has(text,
+                  "\nstacks: 60.0 % by unwind tables, 20.0 % by frame pointers, 5.00 % partly by "
+                  "frame pointers, 5.00 % without a stack, 10.0 % not recorded how\n"))
+      << text;
+  EXPECT_TRUE(has(flame_json(flame.tree, flame.heading),
+                  "\"unwound\": {\"tables\": 60, \"frame_pointers\": 20, \"mixed\": 5, "
+                  "\"guessed\": 0, \"one_frame\": 0, \"no_stack\": 5, \"unknown\": 10}"));
+}
+
+TEST(UnwoundBy, NamesTheCureWhereManyStacksMayLackCallersAndWhereTheyEnd) {
+  const std::string notes = notes_of(cpu_flame(cpu_trace(), {}, nullptr).heading);
+  EXPECT_TRUE(has(notes, "25.0 % lies in stacks that were followed by frame pointers")) << notes;
+  EXPECT_TRUE(has(notes, "-fno-omit-frame-pointer")) << notes;
+  EXPECT_TRUE(has(notes, "20.0 % lies in stacks that were cut short, mostly in libjit.so: "))
+      << notes;
+  EXPECT_EQ(notes, notes_of(cpu_flame(cpu_trace(), {}, nullptr, true).heading)) << "inverted too";
+}
+
+TEST(UnwoundBy, IsNoCureForAFew) {
+  CpuTrace made;
+  made.add({.at_ns = 10, .frames = {0x1}, .weight = 95, .unwound_by = "tables"});
+  made.add({.at_ns = 20,
+            .frames = {0x2},
+            .weight = 5,
+            .is_truncated = true,
+            .unwound_by = "frame_pointers"});
+  const CpuFlame flame = cpu_flame(made.builder.load(), {}, nullptr);
+  EXPECT_FALSE(has(notes_of(flame.heading), "lies in stacks")) << notes_of(flame.heading);
+}
+
+TEST(UnwoundBy, OfAWriterThatTellsNoneIsUnknownAndSaid) {
+  CpuTrace made;
+  made.add({.at_ns = 10, .frames = {0x1}, .weight = 3});
+  const CpuFlame flame = cpu_flame(made.builder.load(), {}, nullptr);
+  EXPECT_EQ(flame.tree.unwound().of(UnwoundBy::kUnknown), 3U);
+  EXPECT_TRUE(has(flame_text(flame.tree, flame.heading, 10),
+                  "\nhow the stacks were found isn't recorded\n"));
+}
+
+TEST(UnwoundBy, IsUnknownWhereItIsAWordFromALaterWriter) {
+  EXPECT_EQ(unwound_by("shadow_stack"), UnwoundBy::kUnknown);
+  EXPECT_EQ(unwound_by(""), UnwoundBy::kUnknown);
+  EXPECT_EQ(unwound_by("", true), UnwoundBy::kUnknown);
+  EXPECT_EQ(unwound_by("none"), UnwoundBy::kOneFrame);
+  EXPECT_EQ(unwound_by("tables", true), UnwoundBy::kGuessed);
+}
+
+TEST(UnwoundBy, OfWaitsTellsThoseFromAGuessedFramePointer) {
+  TraceBuilder builder;
+  builder.off_cpu({.at_ns = 10, .proven_ns = 6, .frames = {0x1}, .unwound_by = "tables"});
+  builder.off_cpu(
+      {.at_ns = 20, .proven_ns = 3, .frames = {0x2}, .unwound_by = "tables", .is_guessed = true});
+  builder.off_cpu({.at_ns = 30, .proven_ns = 1});
+  const Trace trace = builder.load();
+  const OffCpuReport report = off_cpu_report(trace, {}, nullptr);
+  const UnwoundSums& sums = report.tree.unwound();
+  EXPECT_EQ(sums.of(UnwoundBy::kTables), 6U);
+  EXPECT_EQ(sums.of(UnwoundBy::kGuessed), 3U);
+  EXPECT_EQ(sums.of(UnwoundBy::kNoStack), 1U);
+  EXPECT_EQ(sums.of(UnwoundBy::kUnknown), 0U);
+  for (const FlameOrder order : {FlameOrder::kHeavy, FlameOrder::kTime}) {
+    const FlameView view =
+        flame_view(trace, {.of = FlameOf::kOffCpu, .order = order, .top = FlameTop::kReason}, {});
+    EXPECT_EQ(view.tree.unwound().weight, sums.weight);
+  }
+}
+
+TEST(UnwoundBy, AroundAFunctionIsOfItsStacks) {
+  CpuTrace made;
+  made.add({.at_ns = 10, .frames = {0x1, 0x2}, .weight = 6, .unwound_by = "tables"});
+  made.add({.at_ns = 20, .frames = {0x3, 0x2}, .weight = 2, .unwound_by = "frame_pointers"});
+  const FlameButterfly found = flame_butterfly(made.builder.load(), {}, nullptr, "0x3", "");
+  for (const FlameTree* tree : {&found.callers, &found.callees}) {
+    EXPECT_EQ(tree->unwound().of(UnwoundBy::kFramePointers), 2U);
+    EXPECT_EQ(tree->unwound().total(), 2U);
+  }
+}
+
+TEST(UnwoundBy, OfTheHeapIsInBytesOfWhatIsAllocatedAndOfWhatLives) {
+  HeapTrace made;
+  made.alloc({.at_ns = 10, .size = 60, .addr = 1, .frames = {0xA}, .unwound_by = "tables"});
+  made.alloc({.at_ns = 20,
+              .size = 40,
+              .addr = 2,
+              .frames = {0xB},
+              .unwound_by = "frame_pointers",
+              .is_truncated = true});
+  made.free(30, 1, 10);
+  const Trace trace = made.load();
+  const HeapReport report = heap_report(trace, {}, HeapBy::kTask);
+  EXPECT_EQ(report.unwound_allocated.of(UnwoundBy::kTables), 60U);
+  EXPECT_EQ(report.unwound_live.of(UnwoundBy::kTables), 0U);
+  EXPECT_EQ(report.unwound_live.of(UnwoundBy::kFramePointers), 40U);
+  const std::string text = heap_text(trace, report, HeapOrder::kAllocated, 10, {});
+  EXPECT_TRUE(has(text, "\nstacks: 60.0 % by unwind tables, 40.0 % by frame pointers\n")) << text;
+  EXPECT_TRUE(has(text, "\n40.0 % in stacks whose outer frames are missing\n")) << text;
+  EXPECT_TRUE(has(text, "note: 40.0 % lies in stacks that were followed by frame pointers"));
+  EXPECT_TRUE(has(heap_json(trace, report, {}), "\"unwound\": {\"allocated\": {\"tables\": 60, "));
+  const HeapFlame flame =
+      heap_flame(trace, heap_report(trace, {}, HeapBy::kSite), HeapOrder::kLive, false, nullptr);
+  EXPECT_EQ(flame_folded(flame.tree), "[outer frames missing];0xb 40\n");
+  EXPECT_EQ(flame.tree.unwound().of(UnwoundBy::kFramePointers), 40U);
+}
+
+TEST(UnwoundBy, OfASiteWhoseSamplesDifferIsUnknown) {
+  HeapTrace made;
+  made.alloc({.at_ns = 10, .size = 60, .addr = 1, .frames = {0xA}, .unwound_by = "tables"});
+  made.alloc({.at_ns = 20, .size = 40, .addr = 2, .frames = {0xA}, .unwound_by = "mixed"});
+  made.alloc({.at_ns = 30, .size = 40, .addr = 3, .frames = {0xA}, .unwound_by = "mixed"});
+  const Trace trace = made.load();
+  const HeapReport report = heap_report(trace, {}, HeapBy::kSite);
+  ASSERT_EQ(report.groups.size(), 1U);
+  EXPECT_EQ(report.groups[0].unwound, UnwoundBy::kUnknown);
+  EXPECT_EQ(report.unwound_allocated.of(UnwoundBy::kMixed), 80U) << "samples by themselves";
+}
+
+TEST(UnwoundBy, OfOneStackIsAFact) {
+  EXPECT_EQ(unwound_fact(UnwoundBy::kTables, false), "by unwind tables");
+  EXPECT_EQ(unwound_fact(UnwoundBy::kMixed, true),
+            "partly by frame pointers; its outer frames are missing");
+  EXPECT_EQ(unwound_fact(UnwoundBy::kUnknown, true), "its outer frames are missing");
+  EXPECT_EQ(unwound_fact(UnwoundBy::kUnknown, false), "");
+}
+
+}  // namespace
+}  // namespace dial9::analysis
