@@ -98,8 +98,6 @@ void Census::on_schema(const format::Schema& schema) {
     plan.fields[1] = schema.find("largest_rate_bytes");
   } else if (schema.name == "ModuleEvent") {
     plan.kind = Kind::kModule;
-    plan.fields[0] = schema.find("epoch");
-    plan.fields[1] = schema.find("modules");
   }
   plans_[schema.index] = plan;
 }
@@ -141,7 +139,6 @@ void Census::on_event(const format::Event& event) {
       on_heap_profile(event, plan);
       break;
     case Kind::kModule:
-      on_module(event, plan);
       break;
   }
 }
@@ -153,24 +150,14 @@ bool Census::is_own(Kind kind) {
     case Kind::kLoss:
     case Kind::kShed:
     case Kind::kBill:
+    case Kind::kModule:
       return true;
     case Kind::kOther:
     case Kind::kWorker:
     case Kind::kHeapProfile:
-    case Kind::kModule:
       break;
   }
   return false;
-}
-
-// Each segment begins with the list as it is: recorded is what was told first.
-void Census::on_module(const format::Event& event, const Plan& plan) {
-  const std::uint64_t listed = number(event, plan.fields[1], 0);
-  const std::pair key(run_, number(event, plan.fields[0], 0));
-  if (listed == 0 || (modules_told_.size() >= kMaxKept && !modules_told_.contains(key))) {
-    return;
-  }
-  own_events_ += ++modules_told_[key] > listed ? 1 : 0;
 }
 
 void Census::on_worker(const format::Event& event, const Plan& plan) {

@@ -21,10 +21,9 @@
 namespace dial9::analysis {
 
 // Counts what one or many decoders see, one after the other. Not movable. Memory: the schemas'
-// names, at most 4,096 anchors, 4,096 causes of loss, 4,096 classes of what was shed, 4,096 lists
-// of modules, 4,096 stretches of recording off and 4,096 metadata keys (beyond them the later ones
-// are left out), and 65,536 workers a stream (inversions
-// of further ones aren't counted).
+// names, at most 4,096 anchors, 4,096 causes of loss, 4,096 classes of what was shed, 4,096
+// stretches of recording off and 4,096 metadata keys (beyond them the later ones are left out), and
+// 65,536 workers a stream (inversions of further ones aren't counted).
 class Census {
  public:
   struct Loss {
@@ -59,7 +58,7 @@ class Census {
 
   std::uint64_t events() const { return events_; }
   // Of them, those that a recorder writes for itself and counts as none that it recorded: its
-  // clock, metadata, losses, rates and bills, and the modules that a segment begins with.
+  // clock, metadata, losses, rates, bills and modules.
   std::uint64_t own_events() const { return own_events_; }
   std::uint64_t streams() const { return streams_; }
   std::uint64_t inversions() const { return inversions_; }
@@ -115,7 +114,6 @@ class Census {
   void on_shed(const format::Event& event, const Plan& plan);
   void on_bill(const format::Event& event, const Plan& plan);
   void on_heap_profile(const format::Event& event, const Plan& plan);
-  void on_module(const format::Event& event, const Plan& plan);
   std::string text(const format::Event& event, int field) const;
   bool is_repeated(const std::string& kind, std::uint64_t at_ns);
 
@@ -133,8 +131,6 @@ class Census {
   std::map<std::pair<std::string, std::string>, std::uint64_t> last_shed_ns_;
   std::map<std::string, std::string> metadata_;
   std::vector<Anchor> anchors_;
-  // Of each list of modules of each run: how many of it were told.
-  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> modules_told_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> off_;         // from when to when
   std::unordered_map<std::uint64_t, std::uint64_t> last_of_worker_;  // in this stream
   std::uint64_t inputs_ = 0;

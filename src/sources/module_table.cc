@@ -74,6 +74,7 @@ void ModuleTable::look(State& state) {
   state.held_ns = since_ns;
   state.is_known = true;
   SourceStream stream = encode_modules(state.now.modules, state.times);
+  stream.info.events = 0;  // the recorder's own, as each segment's opening has it
   if (!stream.bytes.empty()) state.fresh.push_back(std::move(stream));
 }
 
