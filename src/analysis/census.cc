@@ -98,6 +98,10 @@ void Census::on_schema(const format::Schema& schema) {
     plan.fields[1] = schema.find("largest_rate_bytes");
   } else if (schema.name == "ModuleEvent") {
     plan.kind = Kind::kModule;
+  } else if (schema.name == "LabelChangeEvent") {
+    plan.kind = Kind::kLabelChange;
+  } else if (schema.name == "LabelCoverageEvent") {
+    plan.kind = Kind::kLabelCoverage;
   }
   plans_[schema.index] = plan;
 }
@@ -140,6 +144,12 @@ void Census::on_event(const format::Event& event) {
       break;
     case Kind::kModule:
       break;
+    case Kind::kLabelChange:
+      on_label_change(at_ns);
+      break;
+    case Kind::kLabelCoverage:
+      on_label_coverage(at_ns);
+      break;
   }
 }
 
@@ -151,13 +161,29 @@ bool Census::is_own(Kind kind) {
     case Kind::kShed:
     case Kind::kBill:
     case Kind::kModule:
+    case Kind::kLabelCoverage:
       return true;
     case Kind::kOther:
     case Kind::kWorker:
     case Kind::kHeapProfile:
+    case Kind::kLabelChange:
       break;
   }
   return false;
+}
+
+void Census::on_label_change(std::uint64_t at_ns) {
+  if (at_ns != label_stamp_ns_) {
+    label_changes_ = 0;
+  }
+  label_stamp_ns_ = at_ns;
+  ++label_changes_;
+}
+
+// A list of the recorder's: changes with its stamp, and then this.
+void Census::on_label_coverage(std::uint64_t at_ns) {
+  own_events_ += at_ns == label_stamp_ns_ ? label_changes_ : 0;
+  label_changes_ = 0;
 }
 
 void Census::on_worker(const format::Event& event, const Plan& plan) {

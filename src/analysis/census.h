@@ -58,7 +58,7 @@ class Census {
 
   std::uint64_t events() const { return events_; }
   // Of them, those that a recorder writes for itself and counts as none that it recorded: its
-  // clock, metadata, losses, rates, bills and modules.
+  // clock, metadata, losses, rates, bills, modules and lists of labels.
   std::uint64_t own_events() const { return own_events_; }
   std::uint64_t streams() const { return streams_; }
   std::uint64_t inversions() const { return inversions_; }
@@ -96,6 +96,8 @@ class Census {
     kBill,
     kHeapProfile,
     kModule,
+    kLabelChange,
+    kLabelCoverage,
   };
   struct Plan {
     std::uint64_t* count = nullptr;  // in by_type_
@@ -114,6 +116,8 @@ class Census {
   void on_shed(const format::Event& event, const Plan& plan);
   void on_bill(const format::Event& event, const Plan& plan);
   void on_heap_profile(const format::Event& event, const Plan& plan);
+  void on_label_change(std::uint64_t at_ns);
+  void on_label_coverage(std::uint64_t at_ns);
   std::string text(const format::Event& event, int field) const;
   bool is_repeated(const std::string& kind, std::uint64_t at_ns);
 
@@ -138,6 +142,8 @@ class Census {
   bool is_told_ = false;  // of this input
   std::uint64_t events_ = 0;
   std::uint64_t own_events_ = 0;
+  std::uint64_t label_changes_ = 0;  // the last ones in a row that have one stamp, which is
+  std::uint64_t label_stamp_ns_ = 0;
   std::uint64_t streams_ = 0;
   std::uint64_t inversions_ = 0;
   std::uint64_t begin_ns_ = 0;

@@ -143,7 +143,7 @@ std::string recorded_text(const Census& census, const std::string& at_least) {
   return "recorded  " + at_least + counted(census.events() - census.own_events(), "event") +
          "; the other " + human_count(census.own_events()) +
          (census.own_events() == 1 ? " is" : " are") +
-         " the recorder's own (clock, metadata, modules, losses, bills)\n";
+         " the recorder's own (clock, metadata, modules, lists of labels, losses, bills)\n";
 }
 
 // That no loss is recorded is none where all was read, of a writer that records each.

@@ -190,13 +190,23 @@ TEST_F(SwitchLabels, WaitsThatOnlySwitchesSawHaveTheLabelUnderWhichTheyHappened)
   std::map<std::string, int> waited;
   for (std::size_t i = 0; i < 30 * turn.size(); ++i) {
     const std::string& tenant = turn[i % turn.size()];
-    const label scope("tenant", tenant);
-    const timespec time{0, 1'000'000};
-    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
-    ++waited[tenant];
+    {
+      const label scope("tenant", tenant);
+      const timespec time{0, 1'000'000};
+      ::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+      ++waited[tenant];
+    }
+    if (i % 60 != 30) continue;
+    const label other("tenant", "none of them");
+    recorder.rotate(std::chrono::seconds(30));  // a segment begins with a list of what is open
   }
-  recorder.stop();  // with the switches since the last look
+  const StopResult result = recorder.stop();  // with the switches since the last look
   remove_off_cpu_samples();
+  const json events =
+      json::parse(output_of("info --json '" + path("traces") + "'", kOk))["events"];
+  EXPECT_EQ(events["total"].get<std::uint64_t>() - events["own"].get<std::uint64_t>(),
+            result.events_written)
+      << events.dump(1);
   const json found =
       json::parse(output_of("offcpu '" + path("traces") + "' --json --by label", kOk));
   for (const auto& [tenant, count] : waited) {

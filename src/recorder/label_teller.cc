@@ -126,7 +126,9 @@ std::vector<SourceStream> LabelTeller::take() {
   const bool lists = !has_listed_ && now_ns_() >= next_list_ns_;
   if (!is_due && !lists) return {};
   tell(*streams_, lists);
-  return streams_->take();
+  std::vector<SourceStream> streams = streams_->take();
+  for (SourceStream& stream : streams) stream.info.events = 0;  // the recorder's own, as opening()
+  return streams;
 }
 
 std::vector<std::uint8_t> LabelTeller::opening() {
