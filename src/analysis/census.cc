@@ -291,6 +291,8 @@ void Census::on_loss(const format::Event& event, const Plan& plan) {
   if (cause == kRecordingOff && off_.size() < kMaxKept) {
     off_.emplace_back(number(event, plan.fields[2], event.timestamp_ns),
                       number(event, plan.fields[3], event.timestamp_ns));
+  } else if (cause == kRecordingOff) {
+    has_more_off_ = true;
   }
 }
 

@@ -67,8 +67,9 @@ class Census {
   const std::map<std::string, std::uint64_t>& by_type() const { return by_type_; }
   // By cause; with the segments that are missing.
   std::map<std::string, Loss> loss() const;
-  // For how long recording was off, as far as it is told.
+  // For how long recording was off, as far as it is told; at least, where has_more_off().
   std::uint64_t off_ns() const;
+  bool has_more_off() const { return has_more_off_; }
   const std::map<std::string, Shed>& shed() const { return shed_; }  // by class
   const Bill& bill() const { return bill_; }
   // At times all heap samples but one in so many were left out to keep within the recorder's
@@ -136,6 +137,7 @@ class Census {
   std::map<std::string, std::string> metadata_;
   std::vector<Anchor> anchors_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> off_;         // from when to when
+  bool has_more_off_ = false;                                        // than are kept
   std::unordered_map<std::uint64_t, std::uint64_t> last_of_worker_;  // in this stream
   std::uint64_t inputs_ = 0;
   std::uint64_t told_inputs_ = 0;

@@ -59,9 +59,12 @@ Finding unknown_loss(const Trace& trace, const std::string& name, const Cause& c
   finding.severity = Severity::kWarning;
   finding.message = "an unknown number of events is missing (" + name + ")";
   finding.evidence.push_back(stretches_text(trace, cause));
-  finding.next = name == kMissingSegments
-                     ? "give all segments of the run; counts and times of what is here lack theirs"
-                     : "what `dial9 recover` said; counts of what is here are lower bounds";
+  finding.next =
+      name == kMissingSegments
+          ? "give all segments of the run; counts and times of what is here lack theirs"
+      : name == kDamagedSegment
+          ? "`dial9 info` names the file and the place; counts and times lack the rest of it"
+          : "what `dial9 recover` said; counts of what is here are lower bounds";
   finding.score = static_cast<double>(cause.records);
   return finding;
 }

@@ -42,7 +42,7 @@ std::string truncated_end(const FlameTree& tree) {
   }
   for (const auto& [module, weight] : by_module) {
     if (weight > tree.truncated() / 2) {
-      return module.empty() ? "in code of no file" : "in " + std::string(module);
+      return module.empty() ? "in code whose file isn't known" : "in " + std::string(module);
     }
   }
   return {};

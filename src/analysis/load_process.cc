@@ -90,9 +90,22 @@ void Loader::Impl::on_metadata(const Event& event, const Plan& plan) {
         run_ = trace_.names.intern(cursor.value().text());
       } else if (cursor.key().text() == "segment.index") {
         gaps_.add(std::string(trace_.names.text(run_)), cursor.value().text(), event.timestamp_ns);
+        close_damage(event.timestamp_ns);
       }
     }
   }
+}
+
+// A segment of the run begins: what the one before it had after its damage is a loss up to here.
+void Loader::Impl::close_damage(std::uint64_t at_ns) {
+  const auto damaged = damaged_at_ns_.find(run_);
+  if (damaged == damaged_at_ns_.end()) {
+    return;
+  }
+  const std::uint64_t from_ns = damaged->second - std::min(damaged->second, kOlderRecordsNs);
+  damaged_at_ns_.erase(damaged);
+  trace_.loss.push_back(
+      {at_ns, trace_.names.intern(kDamagedSegment), 0, std::min(from_ns, at_ns), at_ns});
 }
 
 void Loader::Impl::add_gaps() {

@@ -138,17 +138,20 @@ void Loader::Impl::on_label_coverage(const Event& event, const Plan& plan) {
   label_coverage_.push_back(coverage);
 }
 
-// Names that their writer had no room to unfold are mangled. Bounded: each once, and by the bytes
-// that one may unfold to.
+// Names that their writer had no room to unfold are mangled. Bounded: each once, by the bytes that
+// one may unfold to, and by those of all of them; others have their short forms.
 NameId Loader::Impl::readable(NameId function) {
   constexpr std::size_t kMostUnfoldedBytes = std::size_t{1} << 20;
-  if (!trace_.names.text(function).starts_with("_Z")) {
+  if (!trace_.names.text(function).starts_with("_Z") || trace_.hit_memory_limit) {
     return function;
   }
   const auto [at, is_new] = readable_.try_emplace(function);
   if (is_new) {
-    const std::string name =
-        symbolize::readable_name(trace_.names.text(function), kMostUnfoldedBytes);
+    const std::string_view mangled = trace_.names.text(function);
+    const std::size_t most = std::min(kMostUnfoldedBytes, unfold_left_);
+    const std::string name = symbolize::readable_name(mangled, most);
+    const double unfolded = symbolize::unfolded_at_most(mangled);
+    unfold_left_ -= unfolded <= static_cast<double>(most) ? static_cast<std::size_t>(unfolded) : 0;
     charge(name.size());
     at->second = trace_.names.intern(name);
   }

@@ -138,6 +138,7 @@ void Loader::Impl::begin_input(std::string_view name) {
       [this](std::span<const std::uint8_t> bytes) { return decoder_->feed(bytes); });
   plans_.clear();
   run_ = kNoName;
+  input_end_ns_ = 0;
   trace_.inputs.push_back(InputFile{std::string(name), 0, 0, std::nullopt, false});
 }
 
@@ -175,6 +176,9 @@ Result<void> Loader::Impl::end_input() {
   decoder_.reset();
   last_worker_ = nullptr;
   if (input.error) {
+    if (run_ != kNoName) {
+      damaged_at_ns_[run_] = input_end_ns_;
+    }
     return std::unexpected<Error>(*input.error);
   }
   return {};
@@ -293,6 +297,7 @@ void Loader::Impl::touch(std::uint64_t at_ns) {
   if (at_ns != 0) {
     trace_.begin_ns = std::min(trace_.begin_ns == 0 ? at_ns : trace_.begin_ns, at_ns);
     trace_.end_ns = std::max(trace_.end_ns, at_ns);
+    input_end_ns_ = std::max(input_end_ns_, at_ns);
   }
 }
 

@@ -222,6 +222,7 @@ class Loader::Impl final : public format::Visitor {
   void build_spans();                 // build_spans.cc
   void build_rest();                  // build_rest.cc
   void add_gaps();                    // load_process.cc
+  void close_damage(std::uint64_t at_ns);
   void build_profile();
   void place_samples();  // build_profile.cc
   void build_heap();     // load_heap.cc
@@ -249,7 +250,8 @@ class Loader::Impl final : public format::Visitor {
   std::unordered_map<std::uint32_t, NameId> sparse_pool_;
   std::unordered_map<std::uint32_t, NameId> undefined_;  // used before they were defined
   std::unordered_map<NameId, NameId> aliases_;
-  std::unordered_map<NameId, NameId> readable_;  // of mangled names
+  std::unordered_map<NameId, NameId> readable_;       // of mangled names
+  std::size_t unfold_left_ = std::size_t{256} << 20;  // bytes, by estimate, of those to come
 
   std::unordered_map<NameId, std::uint32_t> type_index_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> tables_by_hash_;  // in custom
@@ -266,7 +268,11 @@ class Loader::Impl final : public format::Visitor {
   SegmentGaps gaps_;
   std::vector<Block> blocks_;
   std::vector<std::uint64_t> block_task_ids_;
-  NameId run_ = kNoName;  // the boot id of what is read
+  NameId run_ = kNoName;            // the boot id of what is read
+  std::uint64_t input_end_ns_ = 0;  // the last stamp of the current input
+  // Of each run: the last stamp of an input that couldn't be read to its end, until the next
+  // begins.
+  std::unordered_map<NameId, std::uint64_t> damaged_at_ns_;
   Column<CpuSample> samples_;
   Column<TaskDump> dumps_;
   std::vector<LabelChange> label_changes_;

@@ -9,9 +9,6 @@ namespace dial9::analysis {
 namespace {
 
 constexpr std::size_t kMaxRanges = 4'096;
-// A recorder takes what a thread records slowly once a second: a segment has records that are older
-// than its beginning.
-constexpr std::uint64_t kOlderNs = 1'000'000'000;
 
 bool parse(std::string_view text, std::uint64_t& number) {
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -65,7 +62,8 @@ std::vector<SegmentGaps::Gap> SegmentGaps::gaps() const {
   for (const auto& [run, ranges] : runs_) {
     for (auto at = ranges.begin(); at != ranges.end() && std::next(at) != ranges.end(); ++at) {
       const auto next = std::next(at);
-      const std::uint64_t begin_ns = at->second.end_ns - std::min(at->second.end_ns, kOlderNs);
+      const std::uint64_t begin_ns =
+          at->second.end_ns - std::min(at->second.end_ns, kOlderRecordsNs);
       out.push_back({at->second.last + 1, next->first - 1, begin_ns,
                      std::max(begin_ns, next->second.begin_ns)});
     }

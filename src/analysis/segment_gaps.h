@@ -15,6 +15,11 @@ namespace dial9::analysis {
 
 // The cause of such a loss, as readers show it. No recorder writes it.
 inline constexpr std::string_view kMissingSegments = "segments missing";
+// Likewise, where a segment couldn't be read to its end and another of its run could.
+inline constexpr std::string_view kDamagedSegment = "segment damaged";
+// A recorder takes what a thread records slowly once a second: a segment has records that are older
+// than its beginning, or than records before them.
+inline constexpr std::uint64_t kOlderRecordsNs = 1'000'000'000;
 // The cause under which a recorder tells that it was off: a stretch of which nothing is known, and
 // no loss. In no sum, and no reason to call one unknown.
 inline constexpr std::string_view kRecordingOff = "recording_off";

@@ -113,6 +113,24 @@ TEST(SegmentGaps, AreALossOfUnknownSizeInTheCensus) {
   EXPECT_EQ(loss.last_ns, 50 * kSecond);
 }
 
+// What the rest of it held may have been anything.
+TEST(DamagedSegment, IsALossUpToTheNextOfItsRun) {
+  auto bytes = segments({0, 1, 2});
+  bytes[1].resize(bytes[1].size() - 1);
+  const Trace trace = load_all(bytes);
+  ASSERT_EQ(trace.loss.size(), 1U);
+  EXPECT_EQ(trace.names.text(trace.loss[0].cause), kDamagedSegment);
+  EXPECT_TRUE(trace.has_unknown_loss());
+  EXPECT_GT(trace.loss[0].last_ns, trace.loss[0].first_ns + kOlderRecordsNs);
+  const std::vector<Finding> findings = diagnose(trace);
+  const auto found = std::find_if(findings.begin(), findings.end(),
+                                  [](const auto& one) { return one.where == kDamagedSegment; });
+  ASSERT_NE(found, findings.end());
+  EXPECT_NE(found->next.find("dial9 info"), std::string::npos) << found->next;
+  bytes.pop_back();
+  EXPECT_TRUE(load_all(bytes).loss.empty()) << "the trace ends there";
+}
+
 TEST(UnknownLoss, IsNeverAddedToWhatWasCounted) {
   TraceBuilder builder;
   builder.loss(4 * kSecond, "damaged", 0, 2 * kSecond, 3 * kSecond);
@@ -143,6 +161,17 @@ TEST(RecordingOff, IsToldWithItsLengthAndIsNoLoss) {
   EXPECT_EQ(findings[0].severity, Severity::kInfo);
   EXPECT_EQ(findings[0].message, "recording was off for 4.00 s; nothing is known of that time");
   EXPECT_NE(findings[0].next.find("disable()"), std::string::npos);
+}
+
+TEST(RecordingOff, ForMoreStretchesThanAreKeptIsALowerBound) {
+  TraceBuilder builder;
+  for (std::uint64_t i = 1; i <= 4'097; ++i) {
+    builder.loss(2 * i * kSecond, "recording_off", 0, (2 * i - 1) * kSecond, 2 * i * kSecond);
+  }
+  Census census;
+  count(census, {builder.take()});
+  EXPECT_EQ(census.off_ns(), 4'096 * kSecond);
+  EXPECT_TRUE(census.has_more_off());
 }
 
 TEST(RecordingOff, CountsATimeThatIsToldTwiceOnce) {

@@ -159,11 +159,12 @@ std::string loss_text(const Census& census, const std::vector<FileResult>& files
 }
 
 // No loss, but a stretch of which nothing is known.
-std::string off_text(const Census& census) {
+std::string off_text(const Census& census, bool is_truncated) {
   const auto losses = census.loss();
   const auto off = losses.find(std::string(kRecordingOff));
   if (off == losses.end()) return {};
-  return "off       recording was turned off for " + human_duration(census.off_ns()) +
+  const std::string at_least = is_truncated || census.has_more_off() ? "at least " : "";
+  return "off       recording was turned off for " + at_least + human_duration(census.off_ns()) +
          " in all, first at " + time_text(census, off->second.first_ns) + ", last until " +
          time_text(census, off->second.last_ns) + "\n";
 }
@@ -189,7 +190,7 @@ std::string info_text(const Census& census, const std::vector<FileResult>& files
            time_text(census, loss.first_ns) + " over " +
            human_duration(loss.last_ns - std::min(loss.first_ns, loss.last_ns)) + "\n";
   }
-  out += off_text(census);
+  out += off_text(census, is_truncated(files));
   out += cost_text(census, at_least);
   if (census.inversions() != 0) {
     out +=

@@ -99,6 +99,7 @@ class PerfLabels : public testing::CliTest {
     const double coarse = coarse_ms();
     double all = 0;
     for (const auto& [tenant, ms] : spent_) all += ms;
+    if (8 * coarse > 0.1 * all) GTEST_SKIP() << "samples too coarse here: " << coarse << " ms";
     const json labelled = flame("--label tenant");
     const double found = labelled["total"].get<double>();
     EXPECT_NEAR(found / 1e6, all, 0.05 * all + 8 * coarse);
@@ -202,8 +203,7 @@ TEST_F(SwitchLabels, WaitsThatOnlySwitchesSawHaveTheLabelUnderWhichTheyHappened)
   }
   const StopResult result = recorder.stop();  // with the switches since the last look
   remove_off_cpu_samples();
-  const json events =
-      json::parse(output_of("info --json '" + path("traces") + "'", kOk))["events"];
+  const json events = json::parse(output_of("info --json '" + path("traces") + "'", kOk))["events"];
   EXPECT_EQ(events["total"].get<std::uint64_t>() - events["own"].get<std::uint64_t>(),
             result.events_written)
       << events.dump(1);

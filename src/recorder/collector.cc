@@ -237,11 +237,14 @@ void Collector::take_stream(StreamSource& source, std::uint64_t now_ns) {
   if (source.is_thinned_) thinned_[kind_of(source)].bytes += bytes - std::min(bytes, late);
 }
 
-// A pass that doesn't take all leaves what is younger than kPartialDrainNs, by the pass's clock.
+// A pass that doesn't take all leaves what is younger than kPartialDrainNs, by the pass's clock;
+// while the host records any leaves what has its stamp and isn't published yet.
 void Collector::tell_drained(std::uint64_t before_ns, bool is_all, std::uint64_t now_ns) {
   if (!clock_.has_sources) return;
-  constexpr std::uint64_t kLeftNs = kPartialDrainNs + 10 * kMs;
-  const std::uint64_t until_ns = before_ns - (is_all ? 0 : std::min(before_ns, kLeftNs));
+  constexpr std::uint64_t kUnderWayNs = 10 * kMs;
+  const std::uint64_t left_ns =
+      (recording_epoch() != 0 ? kUnderWayNs : 0) + (is_all ? 0 : kPartialDrainNs);
+  const std::uint64_t until_ns = before_ns - std::min(before_ns, left_ns);
   for (StreamSource* source : stream_sources()) {
     if (source->drained(until_ns, is_all) && is_all) take_stream(*source, now_ns);
   }

@@ -30,6 +30,8 @@ constinit ChildHandler g_handlers[kMostChildHandlers] = {};
 constinit std::uint32_t g_pauses = 0;
 constinit std::uint32_t g_forks = 0;
 constinit bool g_is_stuck = false;  // a fork has waited for a pause in vain
+constinit std::uint32_t g_fork_number = 0;
+constinit std::uint32_t g_vain_fork = 0;  // that a pause has waited for in vain
 constinit ForkWait g_wait = nullptr;
 
 // The page lies in .bss, which is private and anonymous but for its first page. Where pages are
@@ -82,6 +84,7 @@ bool wait_for_none(const std::uint32_t& count) noexcept {
 // A disk that doesn't answer holds up one fork, not each.
 void before_fork() noexcept {
   const int saved_errno = errno;
+  __atomic_fetch_add(&g_fork_number, 1, __ATOMIC_SEQ_CST);
   __atomic_fetch_add(&g_forks, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&g_is_stuck, __ATOMIC_RELAXED)) {
     const bool is_stuck = __atomic_load_n(&g_pauses, __ATOMIC_SEQ_CST) != 0;
@@ -142,7 +145,10 @@ ForkPause::ForkPause() noexcept {
     if (i != 0 || __atomic_load_n(&g_forks, __ATOMIC_SEQ_CST) == 0) return;
     // Out of its way; the second time it isn't waited for, since it may be this thread's own.
     __atomic_fetch_sub(&g_pauses, 1, __ATOMIC_SEQ_CST);
-    wait_for_none(g_forks);
+    // Nor is one that another pause has waited for in vain: closing many would take as many waits.
+    const std::uint32_t fork = __atomic_load_n(&g_fork_number, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&g_vain_fork, __ATOMIC_RELAXED) == fork) continue;
+    if (!wait_for_none(g_forks)) __atomic_store_n(&g_vain_fork, fork, __ATOMIC_RELAXED);
   }
 }
 

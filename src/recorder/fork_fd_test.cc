@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,6 +110,27 @@ class ForkBesideACall {
   int kept_ = 0;
 };
 
+// A handler of the host's that closes files of the recorder's: registered first, it runs last.
+struct ClosingHandler {
+  static void prepare() {
+    if (!is_on) return;
+    set_fork_wait([]() noexcept { ++waits; });
+    {
+      const ForkPause first;
+    }
+    waits_of_first = waits;
+    {
+      const ForkPause second;
+    }
+    set_fork_wait(nullptr);
+  }
+  static inline bool is_on = false;
+  static inline int waits = 0;
+  static inline int waits_of_first = 0;
+};
+[[maybe_unused]] const int g_is_registered =
+    ::pthread_atfork(ClosingHandler::prepare, nullptr, nullptr);
+
 class ForkBesideADescriptor : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -117,6 +139,19 @@ class ForkBesideADescriptor : public ::testing::Test {
 #endif
   }
 };
+
+TEST_F(ForkBesideADescriptor, IsWaitedForOnceHoweverManyTheHostClosesWithinIt) {
+  {
+    const ForkPause begins_to_watch;
+  }
+  ClosingHandler::is_on = true;
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ClosingHandler::is_on = false;
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_GT(ClosingHandler::waits_of_first, 0);
+  EXPECT_EQ(ClosingHandler::waits, ClosingHandler::waits_of_first);
+}
 
 TEST_F(ForkBesideADescriptor, LeavesNoneThatIsBeingOpenedToTheChild) {
   const TempDir dir;

@@ -80,6 +80,9 @@ TEST(Heartbeat, ADearCpuClockIsReadAsSeldomAsThatTakesATwoThousandthOfTheTime) {
   const auto late = clocks.nap(10, 110, 0);
   ASSERT_TRUE(late);
   EXPECT_EQ(late->stalled_ns, 91 * kMs) << "of 100 ms, what ran since the last reading off";
+  const int readings = clocks.cpu_readings;
+  for (int i = 0; i < 8; ++i) EXPECT_FALSE(clocks.nap(1, 12, 0)) << "late, and too dear to ask why";
+  EXPECT_EQ(clocks.cpu_readings, readings);
 }
 
 TEST(Heartbeat, OneReadingThatWasInterruptedMakesNoneSeldom) {

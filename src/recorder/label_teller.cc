@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kTellNs = 1'000'000'000;
+constexpr std::uint64_t kMostListGapNs = 64 * kTellNs;
 
 enum TypeId : std::uint16_t { kChange = 1, kCoverage = 2 };
 
@@ -106,6 +107,7 @@ bool LabelTeller::is_telling() const { return since_ns_ != 0 && process_ == proc
 void LabelTeller::begin_anew() {
   asked_ns_ = since_ns_ = until_ns_ = told_until_ns_ = 0;
   next_list_ns_ = 0;
+  list_gap_ns_ = kTellNs;
   has_listed_ = is_due_ = false;
 }
 
@@ -166,7 +168,9 @@ void LabelTeller::tell(SampleStreams& streams, bool lists) {
   out.varint(listed_ns);
   is_due_ = false;
   has_listed_ = has_listed_ || (has_tasks && has_threads);
-  if (lists) next_list_ns_ = at_ns + kTellNs;
+  if (!lists) return;
+  next_list_ns_ = at_ns + list_gap_ns_;
+  list_gap_ns_ = std::min(2 * list_gap_ns_, kMostListGapNs);
 }
 
 bool require_label_teller() noexcept {

@@ -18,7 +18,7 @@ class LabelTeller final : public StreamSource {
  public:
   // What was under way as labels began to be watched is over then: it takes nanoseconds.
   static constexpr std::uint64_t kGraceNs = 10'000'000;
-  static constexpr std::size_t kMostListed = 4096;
+  static constexpr std::size_t kMostListed = 512;  // of tasks, and of threads
 
   // The recorder's clock.
   explicit LabelTeller(std::uint64_t (*now_ns)() noexcept);
@@ -45,9 +45,10 @@ class LabelTeller final : public StreamSource {
   std::uint64_t since_ns_ = 0;      // every change from here on is told; 0: none is
   std::uint64_t until_ns_ = 0;      // and up to here is in a segment
   std::uint64_t told_until_ns_ = 0;
-  std::uint64_t next_list_ns_ = 0;  // not tried again before
-  bool has_listed_ = false;         // since since_ns_
-  bool is_due_ = false;             // a segment is about to be sealed
+  std::uint64_t next_list_ns_ = 0;  // not tried again before; each time twice as long
+  std::uint64_t list_gap_ns_ = 0;
+  bool has_listed_ = false;  // since since_ns_
+  bool is_due_ = false;      // a segment is about to be sealed
 };
 
 // Adds it to the process's sources. False: there are too many.

@@ -301,7 +301,12 @@ bool list_task_labels(ListLabel list, void* self) {
       if (find_entry(task) != &entry) continue;  // the second of two branches that began at once
       LabelText label;
       const std::uint64_t word = __atomic_load_n(&entry.word, __ATOMIC_ACQUIRE);
-      if (!is_word(word) || !copy_text(word, task, &label)) continue;
+      if (!is_word(word)) continue;
+      if (!copy_text(word, task, &label)) {
+        // It ended: is an outer one back meanwhile? Else it ended out of order, and there is none.
+        if (__atomic_load_n(&entry.word, __ATOMIC_ACQUIRE) != word) return false;
+        continue;
+      }
       if (load(entry.task) != task) return false;
       if (!list(self, {.task = task, .is_known = true, .label = label})) return false;
     }

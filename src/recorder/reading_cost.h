@@ -13,7 +13,7 @@ namespace dial9::internal {
 
 class ReadingCost {
  public:
-  static constexpr std::uint64_t kMostNs = 10'000'000'000;
+  static constexpr std::uint64_t kMostNs = 60'000'000'000;
   static constexpr std::size_t kReadings = 4;
 
   // `share`: readings take at most this part of the time.

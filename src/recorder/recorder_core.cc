@@ -148,6 +148,7 @@ RecorderCore::~RecorderCore() {
 
 void RecorderCore::message(const std::string& text) const {
   if (options_.on_message) {
+    const WorkScope hosts(false);
     try {
       options_.on_message(text);
       return;

@@ -112,6 +112,7 @@ struct Connection : Place {
     client = whole.to_bytes();
   }
   tcp::socket socket;
+  bool is_replying = false;  // a part of a reply may have gone
 };
 
 // Without memory for an answer: made beforehand, and the connection ends.
@@ -268,6 +269,7 @@ asio::awaitable<void> HttpServer::Impl::write(Connection& place, const Response&
   fill_headers(response, message);
   message.keep_alive(keep_alive);
   const bool has_body = response.status != 304;
+  place.is_replying = true;
   if (has_body) message.content_length(body.size());
   if (has_body && !is_head) message.body() = {body.data(), body.size()};
   http::response_serializer<http::span_body<const char>> serializer{message};
@@ -277,6 +279,7 @@ asio::awaitable<void> HttpServer::Impl::write(Connection& place, const Response&
   } else {
     co_await http::async_write(place.socket, serializer, asio::use_awaitable);
   }
+  place.is_replying = false;
 }
 
 // Of a request after another one: a client may rest between them, but not within one.
@@ -347,7 +350,7 @@ asio::awaitable<void> HttpServer::Impl::session(tcp::socket socket) {
   } catch (const boost::system::system_error&) {
     // The peer went away or was too slow; there is nobody to tell.
   } catch (const std::bad_alloc&) {
-    refuse(place.socket);
+    if (!place.is_replying) refuse(place.socket);
   }
   place.socket.shutdown(tcp::socket::shutdown_send, ignored);
 }

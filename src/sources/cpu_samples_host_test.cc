@@ -317,7 +317,8 @@ TEST_F(CpuSamplesHost, AThreadThatBlocksTheSignalIsLeftAloneAndCounted) {
   burn_one(1'100);  // until the books say so
   is_over = true;
   blocker.join();
-  EXPECT_NE(sampled.read().metadata("cpu.profile.notice").find("block SIGPROF"), std::string::npos);
+  const std::string notice = sampled.read().metadata("cpu.profile.notice");
+  EXPECT_NE(notice.find("1 thread blocks SIGPROF"), std::string::npos) << notice;
 }
 
 TEST_F(CpuSamplesHost, ASignalThatTheHostHandlesIsRefusedWithTheHandlersName) {

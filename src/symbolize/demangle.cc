@@ -16,27 +16,11 @@ namespace {
 
 constexpr std::size_t kMaxMangledBytes = 4096;
 
-// What it may unfold to at most: k references make a name that had none the cube root of 3 to the
-// k-th times as long (three to a part is the worst).
-bool is_harmless(std::string_view name, std::size_t most_bytes) {
-  constexpr double kGrowth = 1.4422495703;
-  double bytes = static_cast<double>(name.size());
-  for (std::size_t i = 0; i + 1 < name.size(); ++i) {
-    const char next = name[i + 1];
-    const bool is_reference =
-        (name[i] == 'S' || name[i] == 'T') && (next == '_' || (next >= '0' && next <= '9') ||
-                                               (name[i] == 'S' && next >= 'A' && next <= 'Z'));
-    bytes *= is_reference ? kGrowth : 1;
-  }
-  return bytes <= static_cast<double>(most_bytes);
-}
-
 bool take_end(std::string_view* text, std::string_view end) {
   if (!text->ends_with(end)) return false;
   text->remove_suffix(end.size());
   return true;
 }
-
 // g++ makes of a coroutine `f(int)` functions `f(f(int)::<mangled>.Frame*) [clone .actor]`: what is
 // in the brackets, up to the frame, is the coroutine. Empty: not one of those.
 std::string_view coroutine_in(std::string_view text) {
@@ -69,10 +53,25 @@ std::string coroutine_text(const std::string& text) {
 
 }  // namespace
 
+// k references make a name that had none the cube root of 3 to the k-th times as long (three to a
+// part is the worst).
+double unfolded_at_most(std::string_view name) {
+  constexpr double kGrowth = 1.4422495703;
+  double bytes = static_cast<double>(name.size());
+  for (std::size_t i = 0; i + 1 < name.size(); ++i) {
+    const char next = name[i + 1];
+    const bool is_reference =
+        (name[i] == 'S' || name[i] == 'T') && (next == '_' || (next >= '0' && next <= '9') ||
+                                               (name[i] == 'S' && next >= 'A' && next <= 'Z'));
+    bytes *= is_reference ? kGrowth : 1;
+  }
+  return bytes;
+}
+
 std::string demangle(std::string_view name, std::size_t most_bytes) {
   std::string mangled(name);
   if (!mangled.starts_with("_Z") || mangled.size() > kMaxMangledBytes ||
-      !is_harmless(mangled, most_bytes)) {
+      unfolded_at_most(mangled) > static_cast<double>(most_bytes)) {
     return mangled;
   }
   int status = 0;

@@ -15,6 +15,9 @@ namespace dial9::symbolize {
 // (as it is: what a tool has room for; a host's process has less).
 std::string demangle(std::string_view name, std::size_t most_bytes = 100'000'000);
 
+// What demangle() may unfold the name to at most, by that estimate; infinite where it never ends.
+double unfolded_at_most(std::string_view name);
+
 // For readers: never mangled text where that can be helped. As demangle(), but a name that can't be
 // unfolded within `most_bytes`, or has more than kMostReadableBytes then, has its short form
 // (short_name.h), with its templates' arguments left out.

@@ -177,13 +177,15 @@ bool Reader::nested(std::string& out) {
   }
   if (!take("R")) take("O");
   bool is_first = true;
+  bool is_structor = false;
   while (!take("E")) {
     if (peek() == 'I') {
       if (is_first || !template_args()) return false;
       out += "<…>";
       continue;
     }
-    if (take("M")) continue;  // of a lambda in a member's initializer
+    if (take("M")) continue;        // of a lambda in a member's initializer
+    if (is_structor) return false;  // nothing is inside one: each would repeat the name before
     if (!is_first) out += "::";
     is_first = false;
     if (take("St")) {
@@ -196,8 +198,10 @@ bool Reader::nested(std::string& out) {
     } else if (starts("Dt") || starts("DT")) {
       out += kDots;
       if (!d_type()) return false;
-    } else if (!(peek() == 'C' || (peek() == 'D' && is_digit(peek(1))) ? structor(out)
-                                                                       : unqualified(out))) {
+    } else if (peek() == 'C' || (peek() == 'D' && is_digit(peek(1)))) {
+      is_structor = true;
+      if (!structor(out)) return false;
+    } else if (!unqualified(out)) {
       return false;
     }
   }

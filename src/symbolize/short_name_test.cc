@@ -62,6 +62,14 @@ TEST(ShortName, IsNoneWhereItIsNotUnderstood) {
   }
 }
 
+TEST(ShortName, OfANameWithManyConstructorsIsNotManyTimesAsLong) {
+  std::string bomb = "_ZN4000" + std::string(4'000, 'a');
+  EXPECT_EQ(short_name(bomb + "C1Ev"),
+            std::string(4'000, 'a') + "::" + std::string(4'000, 'a') + "()");
+  for (int i = 0; i < 2'000; ++i) bomb += "C1";
+  EXPECT_LT(short_name(bomb + "Ev").value_or("").size(), 2 * bomb.size());
+}
+
 // Of every prefix of a name that has all kinds of parts: an answer or none, and no crash.
 TEST(ShortName, EndsWhereTheNameDoes) {
   const std::string name =
