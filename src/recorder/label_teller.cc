@@ -85,8 +85,9 @@ std::uint64_t LabelTeller::attend(std::uint64_t now_ns) {
   const std::uint32_t watch_number = label_watch_number();
   const bool is_watched = are_labels_watched();
   if (process_ != process) {
-    is_child_ = is_child_ || process_ != 0;  // 0: before anything was recorded
-    (void)streams_.release();                // the parent's: it may have been in there
+    const bool is_forked = process_ != 0;  // else nothing was recorded yet
+    is_child_ = is_child_ || is_forked;
+    if (is_forked) (void)streams_.release();  // the parent's: it may have been in there
     streams_ = std::make_unique<SampleStreams>(add_schema);
   }
   if (process_ != process || watch_number_ != watch_number || is_resting_ || !is_watched) {
