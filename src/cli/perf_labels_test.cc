@@ -30,7 +30,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint32_t kHz = 500;
-volatile std::uint64_t g_kept = 1;
+thread_local volatile std::uint64_t t_kept = 1;
 
 double cpu_ms() {
   timespec now{};
@@ -40,7 +40,7 @@ double cpu_ms() {
 
 void burn(double ms) {
   for (const double end = cpu_ms() + ms; cpu_ms() < end;) {
-    for (int i = 0; i < 2'000; ++i) g_kept = g_kept * 3 + 1;
+    for (int i = 0; i < 2'000; ++i) t_kept = t_kept * 3 + 1;
   }
 }
 
