@@ -66,6 +66,16 @@ void cover(CpuTrace& trace, std::uint64_t at_ns, std::uint64_t since_ns, std::ui
   out.varint(listed_ns);
 }
 
+// A worker's thread that polls the task from 30 to 600; nothing is covered.
+CpuTrace one_poll() {
+  CpuTrace trace;
+  trace.builder.park(10, kWorker, kTid);
+  trace.builder.unpark(20, kWorker, testing::TraceBuilder::kNoWait, kTid);
+  trace.builder.poll(30, 600, kWorker, kTask);
+  trace.builder.park(610, kWorker, kTid);
+  return trace;
+}
+
 // A worker's thread that polls the task from 30 to 600 and, after a park, from 700 to 800; all is
 // covered from 5, when nobody had a label, to `until_ns`.
 CpuTrace two_polls(std::uint64_t until_ns = 900) {
@@ -132,11 +142,7 @@ TEST(MomentLabels, AThreadsLabelHoldsForItsTasksThatHaveNone) {
 }
 
 TEST(MomentLabels, WithoutCoverageNothingIsKnown) {
-  CpuTrace trace;
-  trace.builder.park(10, kWorker, kTid);
-  trace.builder.unpark(20, kWorker, testing::TraceBuilder::kNoWait, kTid);
-  trace.builder.poll(30, 600, kWorker, kTask);
-  trace.builder.park(610, kWorker, kTid);
+  CpuTrace trace = one_poll();
   tell(trace, {.at_ns = 100, .value = "acme", .task = kTask});
   EXPECT_EQ(labels_at(trace, {50, 150}), "? ?");
 }
@@ -148,11 +154,7 @@ TEST(MomentLabels, WhatCameLaterThanTheTraceReachesIsNotTakenForUnchanged) {
 }
 
 TEST(MomentLabels, BeforeTheFirstListAndAfterAnInterruptionTheLastLabelIsNotTaken) {
-  CpuTrace trace;
-  trace.builder.park(10, kWorker, kTid);
-  trace.builder.unpark(20, kWorker, testing::TraceBuilder::kNoWait, kTid);
-  trace.builder.poll(30, 600, kWorker, kTask);
-  trace.builder.park(610, kWorker, kTid);
+  CpuTrace trace = one_poll();
   tell(trace, {.at_ns = 40, .value = "acme", .task = kTask});
   cover(trace, 35, 35, 200, false, 35);     // nothing listed
   cover(trace, 250, 240, 600, false, 250);  // watched anew from 240 on
