@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "analysis/counts.h"
 #include "analysis/human.h"
@@ -86,16 +87,71 @@ const char* title_of(HeapOrder order) {
   return "Allocated";
 }
 
-std::pair<double, double> weight_of(const HeapGroup& group, HeapOrder order) {
+struct Weight {
+  double bytes = 0;
+  double count = 0;
+  double of(bool counts) const { return counts ? count : bytes; }
+};
+
+// Of a group, or of a part of one.
+template <class Figures>
+Weight weight_of(const Figures& figures, HeapOrder order) {
   switch (order) {
     case HeapOrder::kLive:
-      return {group.live.bytes, group.live.count};
+      return {figures.live.bytes, figures.live.count};
     case HeapOrder::kGrowth:
-      return {group.growth_bytes(), group.live.count - group.live_before.count};
+      return {figures.live.bytes - figures.live_before.bytes,
+              figures.live.count - figures.live_before.count};
     case HeapOrder::kAllocated:
       break;
   }
-  return {group.allocated.bytes, group.allocated.count};
+  return {figures.allocated.bytes, figures.allocated.count};
+}
+
+// Cuts a whole into rounded parts that sum to the rounded whole.
+class Shares {
+ public:
+  Shares(double whole, double sum) : whole_(std::max(whole, 0.0)), sum_(sum) {}
+  std::uint64_t next(double part) {
+    passed_ += std::max(part, 0.0);
+    const double share = passed_ < sum_ ? passed_ / sum_ : 1;
+    const std::uint64_t until = count_of(whole_ * share + 0.5);
+    return until - std::exchange(told_, std::max(told_, until));
+  }
+
+ private:
+  double whole_;
+  double sum_;  // of the parts that are more than nothing
+  double passed_ = 0;
+  std::uint64_t told_ = 0;
+};
+
+// The weight of a site, by how its samples' stacks were found. Where it is what grew, parts that
+// shrank are taken off those that grew.
+void use_site(const HeapGroup& group, HeapOrder order, bool counts, const UseStack& use) {
+  Weight sum;
+  for (const HeapPart& part : group.parts) {
+    const Weight weight = weight_of(part, order);
+    sum.bytes += std::max(weight.bytes, 0.0);
+    sum.count += std::max(weight.count, 0.0);
+  }
+  const Weight whole = weight_of(group, order);
+  Shares weights(whole.of(counts), sum.of(counts));
+  Shares numbers(whole.count, sum.count);
+  for (const HeapPart& part : group.parts) {
+    const Weight weight = weight_of(part, order);
+    if (weight.bytes <= 0 && weight.count <= 0) {
+      continue;
+    }
+    use({.of = StackOf::kAllocation,
+         .leaf = Leaf::kReturn,
+         .is_truncated = part.is_truncated,
+         .unwound = part.unwound,
+         .stack = stack_of(group),
+         .at_ns = group.first_ns,
+         .weight = weights.next(weight.of(counts)),
+         .count = numbers.next(weight.count)});
+  }
 }
 
 }  // namespace
@@ -111,22 +167,11 @@ FlameHeading take_heap_stacks(const HeapReport& report, HeapOrder order, bool co
       report.has_lost_samples || (order != HeapOrder::kAllocated && report.is_live_uncertain);
   double shrunk = 0;
   for (const HeapGroup& group : report.groups) {
-    const auto [bytes, count] = weight_of(group, order);
-    const double weight = counts ? count : bytes;
-    if (weight < 0) {
-      shrunk -= weight;
+    const double weight = weight_of(group, order).of(counts);
+    if (weight > 0) {
+      use_site(group, order, counts, use);
     }
-    if (weight <= 0) {
-      continue;
-    }
-    use({.of = StackOf::kAllocation,
-         .leaf = Leaf::kReturn,
-         .is_truncated = group.is_truncated,
-         .unwound = group.unwound,
-         .stack = stack_of(group),
-         .at_ns = group.first_ns,
-         .weight = count_of(weight + 0.5),
-         .count = count_of(std::max(count, 0.0) + 0.5)});
+    shrunk -= std::min(weight, 0.0);
   }
   if (shrunk > 0) {
     const std::uint64_t whole = count_of(shrunk + 0.5);

@@ -29,14 +29,30 @@ std::uint64_t key_of(HeapBy by, const HeapSample& sample) {
   return sample.tid;
 }
 
+// The part of a group that a sample is of. There are few.
+HeapPart& part_of(HeapGroup& group, const HeapSample& sample) {
+  const UnwoundBy by = sample.stack == kNoIndex ? UnwoundBy::kNoStack : sample.unwound;
+  for (HeapPart& part : group.parts) {
+    if (part.unwound == by && part.is_truncated == sample.is_truncated) {
+      return part;
+    }
+  }
+  HeapPart& part = group.parts.emplace_back();
+  part.unwound = by;
+  part.is_truncated = sample.is_truncated;
+  return part;
+}
+
 void add(HeapGroup& group, const SampleFilter& filter, std::uint64_t end_ns,
          const HeapSample& sample) {
   const double weight = heap_weight(sample.size, sample.rate_bytes);
   const bool is_in_range = sample.at_ns >= filter.from_ns && sample.at_ns < filter.to_ns;
   const bool is_live = is_live_at(sample, filter.to_ns);
   const bool was_live = filter.from_ns != 0 && is_live_at(sample, filter.from_ns - 1);
+  HeapPart& part = part_of(group, sample);
   if (is_in_range) {
     group.allocated.add(sample.size, weight);
+    part.allocated.add(sample.size, weight);
     group.untracked += sample.is_tracked ? 0 : 1;
     if (sample.freed_ns < filter.to_ns) {
       group.ages.emplace_back(sample.freed_ns - sample.at_ns, weight);
@@ -44,9 +60,11 @@ void add(HeapGroup& group, const SampleFilter& filter, std::uint64_t end_ns,
   }
   if (is_live) {
     group.live.add(sample.size, weight);
+    part.live.add(sample.size, weight);
   }
   if (was_live) {
     group.live_before.add(sample.size, weight);
+    part.live_before.add(sample.size, weight);
   }
   if (is_live != was_live) {
     const auto bytes = static_cast<double>(sample.size);
@@ -59,21 +77,6 @@ void add(HeapGroup& group, const SampleFilter& filter, std::uint64_t end_ns,
     if (is_live) {
       group.early_live.add(sample.size, weight);
     }
-  }
-}
-
-// What the samples of a group say of their stack, and the sums over all.
-void add_stack(HeapGroup& group, bool is_first, HeapReport& report, const HeapSample& sample) {
-  const UnwoundBy by = sample.stack == kNoIndex ? UnwoundBy::kNoStack : sample.unwound;
-  group.unwound = is_first || group.unwound == by ? by : UnwoundBy::kUnknown;
-  group.is_truncated = group.is_truncated || sample.is_truncated;
-  const double weight = heap_weight(sample.size, sample.rate_bytes);
-  const std::uint64_t bytes = count_of(weight * static_cast<double>(sample.size) + 0.5);
-  if (report.filter.has_time(sample.at_ns)) {
-    report.unwound_allocated.add(by, sample.is_truncated, bytes);
-  }
-  if (is_live_at(sample, report.filter.to_ns)) {
-    report.unwound_live.add(by, sample.is_truncated, bytes);
   }
 }
 
@@ -212,9 +215,27 @@ void HeapFigure::add(std::uint64_t size, double weight) {
   ++samples;
 }
 
+void HeapFigure::add(const HeapFigure& other) {
+  bytes += other.bytes;
+  count += other.count;
+  bytes_variance += other.bytes_variance;
+  count_variance += other.count_variance;
+  samples += other.samples;
+}
+
 double HeapFigure::bytes_error() const { return std::sqrt(bytes_variance); }
 
 double HeapFigure::count_error() const { return std::sqrt(count_variance); }
+
+HeapFigure HeapGroup::truncated(HeapFigure HeapPart::*figure) const {
+  HeapFigure sum;
+  for (const HeapPart& part : parts) {
+    if (part.is_truncated) {
+      sum.add(part.*figure);
+    }
+  }
+  return sum;
+}
 
 bool HeapGroup::is_leak_candidate() const {
   constexpr double kErrors = 3;
@@ -292,7 +313,6 @@ HeapReport heap_report(const Trace& trace, const SampleFilter& filter, HeapBy by
       group.first_ns = sample.at_ns;
     }
     add(report.groups[at->second], filter, trace.end_ns, sample);
-    add_stack(report.groups[at->second], is_new, report, sample);
     add(report.total, filter, trace.end_ns, sample);
   }
   std::erase_if(report.groups, [](const HeapGroup& group) {

@@ -27,8 +27,18 @@ struct HeapFigure {
   double count_variance = 0;
   std::uint64_t samples = 0;
   void add(std::uint64_t size, double weight);
+  void add(const HeapFigure& other);
   double bytes_error() const;
   double count_error() const;
+};
+
+// The samples of a group whose stacks were found in one way.
+struct HeapPart {
+  UnwoundBy unwound = UnwoundBy::kUnknown;
+  bool is_truncated = false;  // the outermost frames are missing
+  HeapFigure allocated;
+  HeapFigure live;
+  HeapFigure live_before;
 };
 
 struct HeapGroup {
@@ -43,10 +53,10 @@ struct HeapGroup {
   HeapFigure early_live;                               // and alive at its end
   std::vector<std::pair<std::uint64_t, double>> ages;  // at free, of `allocated`; how many
   std::uint64_t untracked = 0;                         // samples whose end nobody knows
-  // Of a site's stack: how it was found, where its samples agree, and that it is cut short.
-  UnwoundBy unwound = UnwoundBy::kUnknown;
-  bool is_truncated = false;
+  std::vector<HeapPart> parts;  // `allocated`, `live` and `live_before` are their sums
 
+  // Of one of the three, what lies in stacks that are cut short.
+  HeapFigure truncated(HeapFigure HeapPart::*figure) const;
   double growth_bytes() const { return live.bytes - live_before.bytes; }
   // Grew by more than three standard errors, and of what was allocated early most lives still.
   bool is_leak_candidate() const;
@@ -59,8 +69,6 @@ struct HeapReport {
   SampleFilter filter;
   HeapGroup total;
   std::vector<HeapGroup> groups;  // by allocated bytes
-  UnwoundSums unwound_allocated;  // bytes of `total`, by how their stacks were found
-  UnwoundSums unwound_live;
   std::vector<std::string> notes;
   std::uint64_t unknown = 0;        // samples that don't say whose they are, left out
   bool is_allocated_known = false;  // there are samples

@@ -141,13 +141,26 @@ void append_summary(std::string& out, const HeapReport& report, HeapOrder order)
   }
 }
 
+HeapFigure HeapPart::*figure_of(HeapOrder order) {
+  return order == HeapOrder::kAllocated ? &HeapPart::allocated : &HeapPart::live;
+}
+
+// Bytes, by how their stacks were found.
+UnwoundSums unwound_of(const HeapGroup& group, HeapFigure HeapPart::*figure) {
+  UnwoundSums sums;
+  for (const HeapPart& part : group.parts) {
+    sums.add(part.unwound, part.is_truncated, count_of((part.*figure).bytes + 0.5));
+  }
+  return sums;
+}
+
 // How the stacks of what the order is about were found.
 void append_unwound(std::string& out, const HeapReport& report, HeapOrder order) {
   const bool is_live = order != HeapOrder::kAllocated;
   if (!report.is_allocated_known || (is_live && !report.is_live_known)) {
     return;
   }
-  const UnwoundSums& sums = is_live ? report.unwound_live : report.unwound_allocated;
+  const UnwoundSums sums = unwound_of(report.total, figure_of(order));
   const std::uint64_t whole = sums.total();
   if (const std::string text = unwound_text(sums, whole); !text.empty()) {
     out += text + "\n";
@@ -158,6 +171,14 @@ void append_unwound(std::string& out, const HeapReport& report, HeapOrder order)
   for (const std::string& cure : unwound_cures(sums, whole)) {
     out += "note: " + cure + "\n";
   }
+}
+
+// Behind a site, of the bytes that the order is about: "  [outer frames missing: 0.10 %]".
+std::string truncated_text(const HeapGroup& group, HeapOrder order) {
+  const UnwoundSums sums = unwound_of(group, figure_of(order));
+  return sums.truncated == 0 ? ""
+                             : "  [outer frames missing: " +
+                                   percent_of(sums.truncated, sums.total()) + "]";
 }
 
 void append_row(std::string& out, const HeapReport& report, const HeapGroup& group, HeapOrder order,
@@ -174,13 +195,17 @@ void append_row(std::string& out, const HeapReport& report, const HeapGroup& gro
     out += cell(age && is_known ? human_duration(*age) : "-");
   }
   out += "  " + to_printable(name);
+  if (report.by == HeapBy::kSite) {
+    out += truncated_text(group, order);
+  }
   if (order == HeapOrder::kGrowth && group.is_leak_candidate()) {
     out += "  <- leak candidate";
   }
   out += "\n";
 }
 
-void append_figure(std::string& out, const char* name, const HeapFigure& figure, bool is_known) {
+void append_figure(std::string& out, const char* name, const HeapFigure& figure,
+                   const HeapFigure& truncated, bool is_known) {
   out += std::string(", \"") + name + "\": ";
   if (!is_known) {
     out += "null";
@@ -196,13 +221,19 @@ void append_figure(std::string& out, const char* name, const HeapFigure& figure,
   append_json_number(out, figure.count_error());
   out += ", \"samples\": ";
   append_json_number(out, figure.samples);
+  out += ", \"truncated_bytes\": ";
+  append_json_number(out, truncated.bytes);
+  out += ", \"truncated_samples\": ";
+  append_json_number(out, truncated.samples);
   out += "}";
 }
 
 void append_group(std::string& out, const HeapReport& report, const HeapGroup& group) {
-  append_figure(out, "allocated", group.allocated, report.is_allocated_known);
-  append_figure(out, "live", group.live, report.is_live_known);
-  append_figure(out, "live_before", group.live_before, report.is_live_known);
+  append_figure(out, "allocated", group.allocated, group.truncated(&HeapPart::allocated),
+                report.is_allocated_known);
+  append_figure(out, "live", group.live, group.truncated(&HeapPart::live), report.is_live_known);
+  append_figure(out, "live_before", group.live_before, group.truncated(&HeapPart::live_before),
+                report.is_live_known);
   out += ", \"growth_bytes\": ";
   if (report.is_live_known) {
     append_json_number(out, group.growth_bytes());
@@ -272,9 +303,11 @@ std::string heap_json(const Trace& trace, const HeapReport& report,
     append_json_string(out, report.notes[i]);
   }
   out += "], \"unwound\": {\"allocated\": ";
-  out += report.is_allocated_known ? unwound_json(report.unwound_allocated) : "null";
+  const UnwoundSums allocated = unwound_of(report.total, &HeapPart::allocated);
+  out += report.is_allocated_known ? unwound_json(allocated) : "null";
   out += ", \"live\": ";
-  out += report.is_live_known ? unwound_json(report.unwound_live) : "null";
+  const UnwoundSums live = unwound_of(report.total, &HeapPart::live);
+  out += report.is_live_known ? unwound_json(live) : "null";
   out += "}, \"total\": {\"name\": \"all\"";
   append_group(out, report, report.total);
   out += "}, \"groups\": [";

@@ -154,21 +154,20 @@ TEST(UnwoundBy, OfTheHeapIsInBytesOfWhatIsAllocatedAndOfWhatLives) {
   made.free(30, 1, 10);
   const Trace trace = made.load();
   const HeapReport report = heap_report(trace, {}, HeapBy::kTask);
-  EXPECT_EQ(report.unwound_allocated.of(UnwoundBy::kTables), 60U);
-  EXPECT_EQ(report.unwound_live.of(UnwoundBy::kTables), 0U);
-  EXPECT_EQ(report.unwound_live.of(UnwoundBy::kFramePointers), 40U);
   const std::string text = heap_text(trace, report, HeapOrder::kAllocated, 10, {});
   EXPECT_TRUE(has(text, "\nstacks: 60.0 % by unwind tables, 40.0 % by frame pointers\n")) << text;
   EXPECT_TRUE(has(text, "\n40.0 % in stacks whose outer frames are missing\n")) << text;
   EXPECT_TRUE(has(text, "note: 40.0 % lies in stacks that were followed by frame pointers"));
-  EXPECT_TRUE(has(heap_json(trace, report, {}), "\"unwound\": {\"allocated\": {\"tables\": 60, "));
+  const std::string json = heap_json(trace, report, {});
+  EXPECT_TRUE(has(json, "\"unwound\": {\"allocated\": {\"tables\": 60, ")) << json;
+  EXPECT_TRUE(has(json, "\"live\": {\"tables\": 0, \"frame_pointers\": 40, ")) << json;
   const HeapFlame flame =
       heap_flame(trace, heap_report(trace, {}, HeapBy::kSite), HeapOrder::kLive, false, nullptr);
   EXPECT_EQ(flame_folded(flame.tree), "[outer frames missing];0xb 40\n");
   EXPECT_EQ(flame.tree.unwound().of(UnwoundBy::kFramePointers), 40U);
 }
 
-TEST(UnwoundBy, OfASiteWhoseSamplesDifferIsUnknown) {
+TEST(UnwoundBy, OfASiteWhoseSamplesDifferIsToldByTheirShares) {
   HeapTrace made;
   made.alloc({.at_ns = 10, .size = 60, .addr = 1, .frames = {0xA}, .unwound_by = "tables"});
   made.alloc({.at_ns = 20, .size = 40, .addr = 2, .frames = {0xA}, .unwound_by = "mixed"});
@@ -176,8 +175,68 @@ TEST(UnwoundBy, OfASiteWhoseSamplesDifferIsUnknown) {
   const Trace trace = made.load();
   const HeapReport report = heap_report(trace, {}, HeapBy::kSite);
   ASSERT_EQ(report.groups.size(), 1U);
-  EXPECT_EQ(report.groups[0].unwound, UnwoundBy::kUnknown);
-  EXPECT_EQ(report.unwound_allocated.of(UnwoundBy::kMixed), 80U) << "samples by themselves";
+  const HeapFlame flame = heap_flame(trace, report, HeapOrder::kAllocated, false, nullptr);
+  EXPECT_EQ(flame.tree.unwound().of(UnwoundBy::kTables), 60U);
+  EXPECT_EQ(flame.tree.unwound().of(UnwoundBy::kMixed), 80U);
+  EXPECT_EQ(flame.tree.count(), 3U);
+}
+
+// Of a thousand samples of a site one had no room for its stack.
+TEST(UnwoundBy, OneSampleOfASiteThatIsCutShortIsThatOneAlone) {
+  HeapTrace made;
+  for (std::uint64_t i = 0; i < 1'000; ++i) {
+    made.alloc({.at_ns = 10 + i,
+                .addr = 1 + i,
+                .frames = {0xA},
+                .unwound_by = "tables",
+                .is_truncated = i == 500});
+  }
+  made.alloc({.at_ns = 2'000, .size = 7, .addr = 5'000, .frames = {0xB}});
+  made.free(3'000, 1, 10);
+  const Trace trace = made.load();
+  const HeapReport report = heap_report(trace, {}, HeapBy::kSite);
+  const HeapFlame flame = heap_flame(trace, report, HeapOrder::kAllocated, false, nullptr);
+  EXPECT_EQ(flame_folded(flame.tree), "0xa 99900\n[outer frames missing];0xa 100\n0xb 7\n");
+  EXPECT_EQ(flame.tree.truncated(), 100U);
+  const std::string text = heap_text(trace, report, HeapOrder::kAllocated, 10, {"a", "b"});
+  EXPECT_TRUE(has(text, "  a  [outer frames missing: 0.10 %]\n")) << text;
+  EXPECT_TRUE(has(text, "  b\n")) << text;
+  const std::string json = heap_json(trace, report, {"a", "b"});
+  EXPECT_TRUE(has(json, "\"samples\": 1000, \"truncated_bytes\": 100, "
+                        "\"truncated_samples\": 1}, \"live\""))
+      << json;
+  EXPECT_TRUE(has(json, "\"samples\": 999, \"truncated_bytes\": 100, ")) << json;
+}
+
+// Estimates are cut into whole numbers that sum to the site's, whatever their fractions are.
+TEST(UnwoundBy, SharesOfASiteSumToIt) {
+  HeapTrace made;
+  for (std::uint64_t i = 0; i < 7; ++i) {
+    made.alloc({.at_ns = 10 + i,
+                .size = 100 + i,
+                .addr = 1 + i,
+                .frames = {0xA},
+                .rate = 300 + i,
+                .unwound_by = i % 3 == 0 ? "tables" : "mixed",
+                .is_truncated = i % 2 == 0});
+  }
+  made.free(100, 2, 11);
+  const Trace trace = made.load();
+  SampleFilter since;
+  since.from_ns = 14;
+  for (const HeapOrder order : {HeapOrder::kAllocated, HeapOrder::kLive, HeapOrder::kGrowth}) {
+    const HeapReport report =
+        heap_report(trace, order == HeapOrder::kGrowth ? since : SampleFilter{}, HeapBy::kSite);
+    const HeapGroup& site = report.groups.at(0);
+    const double bytes = order == HeapOrder::kAllocated ? site.allocated.bytes
+                         : order == HeapOrder::kLive    ? site.live.bytes
+                                                        : site.growth_bytes();
+    const HeapFlame flame = heap_flame(trace, report, order, false, nullptr);
+    EXPECT_EQ(flame.tree.total(), static_cast<std::uint64_t>(bytes + 0.5));
+    EXPECT_EQ(flame.tree.unwound().total(), flame.tree.total());
+    EXPECT_GT(flame.tree.truncated(), 0U);
+    EXPECT_LT(flame.tree.truncated(), flame.tree.total());
+  }
 }
 
 TEST(UnwoundBy, OfOneStackIsAFact) {
