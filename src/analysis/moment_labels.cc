@@ -16,6 +16,18 @@ namespace {
 // that was made to hold up its reader may.
 constexpr int kMostSteps = 64;
 
+// Before the first word of coverage: changes older than that may have lain in segments that are
+// evicted by now, whichever of the threads told last.
+void cut_to_trace(std::vector<LabelCoverage>& coverage) {
+  std::uint64_t first_ns = kUnknownNs;
+  for (const LabelCoverage& one : coverage) {
+    first_ns = std::min(first_ns, one.at_ns);
+  }
+  for (LabelCoverage& one : coverage) {
+    one.since_ns = std::max(one.since_ns, first_ns);
+  }
+}
+
 // Whose label a change is about: a task's, or a thread's.
 std::pair<std::uint64_t, std::uint32_t> scope_of(const LabelChange& change) {
   return {change.task_id, change.task_id == 0 ? change.tid : 0};
@@ -49,6 +61,7 @@ MomentLabels::MomentLabels(const Trace& trace, const MomentOwners& owners,
       shed_(trace),
       changes_(std::move(changes)),
       coverage_(std::move(coverage)) {
+  cut_to_trace(coverage_);
   for (const LabelCoverage& one : coverage_) {
     if (one.lists_tasks) {
       task_lists_.push_back({one.at_ns, one.listed_ns});

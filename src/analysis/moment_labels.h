@@ -23,7 +23,8 @@ struct LabelChange {
   bool is_listed = false;  // what holds, and nothing that changed
 };
 
-// All changes from `since_ns` to `until_ns` are in the trace, but for losses.
+// All changes from `since_ns` to `until_ns` were recorded, but for losses. In the trace are those
+// since its first LabelCoverage: it stands at the begin of the oldest segment that is kept.
 struct LabelCoverage {
   std::uint64_t at_ns = 0;
   std::uint64_t since_ns = 0;

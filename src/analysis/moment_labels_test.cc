@@ -162,6 +162,23 @@ TEST(MomentLabels, BeforeTheFirstListAndAfterAnInterruptionTheLastLabelIsNotTake
   EXPECT_EQ(labels_at(trace, {38, 150, 300, 450}), "? acme ? bolt");
 }
 
+// The oldest segment that is kept begins at 300. One thread told the task's label at 100, and its
+// record was late; another told it at 150, into the segment before, which is evicted.
+TEST(MomentLabels, WhatWasToldBeforeTheOldestSegmentThatIsKeptMayHaveChangedSince) {
+  CpuTrace trace = one_poll();
+  cover(trace, 300, 5, 290, true, 310);
+  tell(trace, {.at_ns = 300, .value = "bolt", .task = kTask, .tid = 0});
+  tell(trace, {.at_ns = 100, .value = "acme", .task = kTask});
+  cover(trace, 2'000, 5, 900, false, 2'000);
+  EXPECT_EQ(labels_at(trace, {110, 200, 305, 310, 400}), "? ? ? bolt bolt");
+  CpuTrace plain = one_poll();
+  cover(plain, 300, 5, 290, true, 310);
+  tell(plain, {.at_ns = 100, .value = "acme", .tid = kPlainTid});
+  tell(plain, {.at_ns = 400, .value = "bolt", .tid = kPlainTid});
+  cover(plain, 2'000, 5, 900, false, 2'000);
+  EXPECT_EQ(labels_at(plain, {200, 450}, kPlainTid), "? bolt");
+}
+
 TEST(MomentLabels, AListTellsWhatHoldsAndThatTheOthersHaveNone) {
   CpuTrace trace = two_polls();
   tell(trace, {.at_ns = 100, .value = "acme", .task = kTask});
