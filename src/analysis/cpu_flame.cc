@@ -7,6 +7,7 @@
 #include "analysis/counts.h"
 #include "analysis/custom_rows.h"
 #include "analysis/human.h"
+#include "analysis/longer_sum.h"
 
 namespace dial9::analysis {
 namespace {
@@ -177,6 +178,7 @@ CpuFlame cpu_flame(const Trace& trace, const SampleFilter& filter, FrameNamer* n
                    marks_of(taken));
   });
   add_unwound_notes(flame.tree, flame.heading);
+  note_longer_sum(trace, filter, flame.tree, flame.heading);
   flame.heading.by_line = by == FrameBy::kLine;
   return flame;
 }

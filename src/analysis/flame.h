@@ -195,6 +195,9 @@ struct FlameHeading {
   std::optional<std::uint64_t> whole = {};
 };
 
+// Behind the sum, wherever it is written as text: ", uncertain"; empty where it isn't.
+std::string_view uncertain_text(const FlameHeading& heading);
+
 // Adds what a reader should know where many stacks may lack callers, with the cure.
 void add_unwound_notes(const FlameTree& tree, FlameHeading& heading);
 

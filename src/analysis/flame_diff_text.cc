@@ -13,7 +13,8 @@ namespace {
 
 std::string side_text(const FlameDiff& diff, const FlameHeading& heading, std::uint64_t weight,
                       std::uint64_t count) {
-  return flame_weight(diff.unit, weight) + " in " + counted(count, heading.noun);
+  return flame_weight(diff.unit, weight) + " in " + counted(count, heading.noun) +
+         std::string(uncertain_text(heading));
 }
 
 std::string points(double change) {

@@ -190,7 +190,8 @@ std::string flame_svg(const FlameTree& tree, const FlameHeading& heading) {
   style.colour = [&](std::uint32_t node) { return colour(tree, tree.nodes()[node].frame); };
   style.lines = {heading.title + ": " + flame_weight(tree.unit(), tree.total()) + " in " +
                      counted(tree.count(), heading.noun) +
-                     (tree.is_inverted() ? ", from the leaf outwards" : ""),
+                     (tree.is_inverted() ? ", from the leaf outwards" : "") +
+                     std::string(uncertain_text(heading)),
                  "percents are of this sum"};
   style.lines.insert(style.lines.end(), heading.notes.begin(), heading.notes.end());
   return picture(tree, std::move(style));

@@ -75,6 +75,10 @@ void add_unwound_notes(const FlameTree& tree, FlameHeading& heading) {
   }
 }
 
+std::string_view uncertain_text(const FlameHeading& heading) {
+  return heading.is_uncertain ? ", uncertain" : "";
+}
+
 std::string flame_weight(FlameUnit unit, std::uint64_t weight) {
   switch (unit) {
     case FlameUnit::kNs:
@@ -92,7 +96,9 @@ std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::
   constexpr std::size_t kWeightWidth = 11;
   constexpr std::size_t kPercentWidth = 13;
   std::string out = heading.title + ": " + flame_weight(tree.unit(), tree.total()) + " in " +
-                    counted(tree.count(), heading.noun) + "\n";
+                    counted(tree.count(), heading.noun);
+  out += uncertain_text(heading);
+  out += "\n";
   for (const std::string& note : heading.notes) {
     out += to_printable(note) + "\n";
   }

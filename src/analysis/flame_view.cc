@@ -12,6 +12,7 @@
 #include "analysis/cpu_flame.h"
 #include "analysis/heap_flame.h"
 #include "analysis/human.h"
+#include "analysis/longer_sum.h"
 #include "analysis/lock_waits.h"
 #include "analysis/off_cpu.h"
 #include "base/stable_sort.h"
@@ -199,23 +200,6 @@ FlameHeading add_in_time(const Trace& trace, const FlameQuery& query, Adder& add
   return heading;
 }
 
-// A sample stands for a period, a look for the time around it: of something short their sum may be
-// longer than it was.
-void note_longer_sum(const Trace& trace, const FlameQuery& query, FlameView& view) {
-  const Stretch stretch = stretch_of(trace, query.filter);
-  const bool is_of_one_thread = stretch.has_span || query.filter.worker;
-  const std::uint64_t length_ns = stretch.to_ns - std::min(stretch.from_ns, stretch.to_ns);
-  if (view.tree.unit() != FlameUnit::kNs || !is_of_one_thread || stretch.to_ns == kUnknownNs ||
-      view.tree.total() <= length_ns) {
-    return;
-  }
-  view.heading.is_uncertain = true;
-  view.heading.notes.insert(
-      view.heading.notes.begin(),
-      "it took " + human_duration(length_ns) +
-          ": the sum is longer, of several threads at once or of samples that stand for more");
-}
-
 // The same calls of `use` with the same nodes for the same query.
 FlameView view_of(const Trace& trace, const FlameQuery& query, FrameNamer* namer,
                   const UseNode& use) {
@@ -232,7 +216,7 @@ FlameView view_of(const Trace& trace, const FlameQuery& query, FrameNamer* namer
   }
   view.heading.by_line = query.frames == FrameBy::kLine;
   add_unwound_notes(view.tree, view.heading);
-  note_longer_sum(trace, query, view);
+  note_longer_sum(trace, query.filter, view.tree, view.heading);
   return view;
 }
 

@@ -13,8 +13,10 @@
 #include "analysis/counts.h"
 #include "analysis/custom_rows.h"
 #include "analysis/human.h"
+#include "analysis/longer_sum.h"
 #include "analysis/platform_stalls.h"
 #include "analysis/socket_waits.h"
+#include "analysis/wait_times.h"
 #include "base/stable_sort.h"
 
 namespace dial9::analysis {
@@ -24,25 +26,6 @@ constexpr const char* kNone = "none";
 constexpr std::uint64_t kClockSlackNs = 1'000'000;  // the kernel's account lags
 constexpr const char* kCpuReason = "cpu";
 constexpr const char* kThrottledReason = "throttled";
-
-SampleContext context_of(const OffCpuWait& wait) {
-  return {.at_ns = wait.at_ns,
-          .task_id = wait.task_id,
-          .span_id = wait.span_id,
-          .tid = wait.tid,
-          .lane = wait.lane,
-          .thread_name = wait.thread_name,
-          .label_name = wait.label_name,
-          .label_value = wait.label_value,
-          .is_label_known = wait.is_label_known};
-}
-
-// Proven time lies where it was seen, and is cut to the range.
-std::uint64_t proven_within(const OffCpuWait& wait, const SampleFilter& filter) {
-  const std::uint64_t from_ns = std::max(wait.at_ns, filter.from_ns);
-  const std::uint64_t to_ns = std::min(sum_of(wait.at_ns, wait.proven_ns), filter.to_ns);
-  return to_ns > from_ns ? to_ns - from_ns : 0;
-}
 
 struct Interval {
   std::uint64_t from_ns = 0;
@@ -56,21 +39,6 @@ Interval runnable_within(const OffCpuWait& wait, const SampleFilter& filter) {
   const std::uint64_t from_ns = wait.is_preempted ? wait.at_ns : blocked_to_ns;
   const std::uint64_t to_ns = sum_of(blocked_to_ns, wait.runnable_ns);
   return {std::max(from_ns, filter.from_ns), std::min(to_ns, filter.to_ns)};
-}
-
-// Nobody knows where around the wait the estimate lies: it goes with the first look, and is no more
-// than there is room for around the wait.
-std::uint64_t estimated_within(const OffCpuWait& wait, const SampleFilter& filter,
-                               const Stretch& stretch) {
-  if (!filter.has_time(wait.at_ns)) {
-    return 0;
-  }
-  if (wait.at_ns < stretch.from_ns || wait.at_ns >= stretch.to_ns) {
-    return wait.share_ns;  // of a span inside that outlived it
-  }
-  const std::uint64_t end_ns = sum_of(wait.at_ns, sum_of(wait.proven_ns, wait.runnable_ns));
-  const std::uint64_t after_ns = stretch.to_ns - std::min(end_ns, stretch.to_ns);
-  return std::min(wait.share_ns, sum_of(wait.at_ns - stretch.from_ns, after_ns));
 }
 
 std::string hex(std::uint64_t value) {
@@ -181,7 +149,7 @@ class WaitTaker {
       : options_(options),
         cause_(trace.names.find(options.cause)),
         judge_(trace, options.filter),
-        stretch_(stretch_of(trace, options.filter)),
+        estimates_(trace, options.filter),
         stalls_(trace),
         group_names_(trace, options.by),
         use_(use),
@@ -193,7 +161,7 @@ class WaitTaker {
       return;
     }
     const std::uint64_t proven_ns = wait.is_preempted ? 0 : proven_within(wait, options_.filter);
-    const std::uint64_t estimated_ns = estimated_within(wait, options_.filter, stretch_);
+    const std::uint64_t estimated_ns = estimates_.of(wait);
     const Interval runnable = runnable_within(wait, options_.filter);
     const std::uint64_t blocked_ns = sum_of(proven_ns, estimated_ns);
     const Verdict verdict = blocked_ns == 0 && runnable.length_ns() == 0
@@ -229,6 +197,8 @@ class WaitTaker {
                          return sum_of(a.proven_ns, a.estimated_ns) >
                                 sum_of(b.proven_ns, b.estimated_ns);
                        });
+    report_.room_ns = estimates_.room_ns();
+    report_.cut_ns = estimates_.cut_ns();
   }
 
  private:
@@ -263,7 +233,7 @@ class WaitTaker {
   const OffCpuReportOptions& options_;
   const NameId cause_;
   const SampleJudge judge_;
-  const Stretch stretch_;
+  const WaitEstimates estimates_;
   const PlatformStallIndex stalls_;
   const GroupNames group_names_;
   const UseStack& use_;
@@ -391,7 +361,7 @@ void add_recorder_notes(const Trace& trace, const SampleFilter& filter, FlameHea
       stackless = sum_of(stackless, cell("switch_stacks_lost"));
     }
   });
-  heading.is_uncertain = lost != 0 || unlisted != 0;
+  heading.is_uncertain = heading.is_uncertain || lost != 0 || unlisted != 0;
   if (unlisted != 0) {
     notes.push_back(counted(unlisted, "short wait", "was", "were") +
                     " not listed: too many a second; they are in the times of threads alone");
@@ -447,6 +417,7 @@ void add_thread_notes(const OffCpuReport& report, std::vector<std::string>& note
 void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Counts& counts,
                OffCpuReport& report) {
   std::vector<std::string>& notes = report.heading.notes;
+  report.heading.is_uncertain = report.cut_ns != 0;
   if (trace.off_cpu.empty() && trace.thread_times.empty()) {
     notes.emplace_back(
         "no off-CPU samples in this trace: record with add_off_cpu_samples() or "
@@ -460,6 +431,11 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
                     (report.exact_ns == 0
                          ? ""
                          : "; " + human_duration(report.exact_ns) + " from switch to switch"));
+  }
+  if (report.cut_ns != 0) {
+    notes.push_back("of the estimates " + human_duration(report.cut_ns) +
+                    " is left out, of each the same part: the span's own account has room for " +
+                    human_duration(report.room_ns.value_or(0)) + " off the CPU at most");
   }
   if (report.parked_ns != 0 && !options.has_parked) {
     notes.push_back(
@@ -536,6 +512,7 @@ OffCpuReport off_cpu_report(const Trace& trace, const OffCpuReportOptions& optio
   });
   report.tree = std::move(tree);
   add_unwound_notes(report.tree, report.heading);
+  note_longer_sum(trace, options.filter, report.tree, report.heading);
   add_thread_notes(report, report.heading.notes);
   if (!report.has_threads) {
     report.heading.notes.emplace_back(

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,10 @@ struct OffCpuReport {
   std::uint64_t runnable_ns = 0;   // waits for a CPU; likewise
   std::uint64_t throttled_ns = 0;  // of those, by the cgroup's CPU limit
   std::uint64_t unseen_ns = 0;     // over the threads
+  // Under a filter by span: how long it can have been off the CPU at most, by its own account;
+  // nullopt: that doesn't tell. And what of the estimates was left out for it.
+  std::optional<std::uint64_t> room_ns = {};
+  std::uint64_t cut_ns = 0;
   // Of the waits of these threads, parked ones included, at least: more than the threads were
   // blocked. They were woken and had no CPU yet; of which waits it was nobody knows.
   std::uint64_t excess_ns = 0;

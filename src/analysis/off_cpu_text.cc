@@ -192,6 +192,8 @@ std::string off_cpu_json(const Trace& trace, const OffCpuReport& report, OffCpuB
                        {"throttled_ns", report.throttled_ns}});
   out += ", \"unseen_ns\": " + (report.has_threads ? std::to_string(report.unseen_ns) : "null");
   out += ", \"excess_ns\": " + (report.has_threads ? std::to_string(report.excess_ns) : "null");
+  out += ", \"room_ns\": " + (report.room_ns ? std::to_string(*report.room_ns) : "null");
+  append_numbers(out, {{"cut_ns", report.cut_ns}});
   out += ",\n\"threads\": " + thread_json(trace, report) + ",\n\"groups\": [";
   for (std::size_t i = 0; i < report.groups.size(); ++i) {
     const OffCpuGroup& group = report.groups[i];

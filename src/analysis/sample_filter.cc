@@ -11,7 +11,7 @@ Stretch stretch_of(const Trace& trace, const SampleFilter& filter) {
   const Spans& spans = trace.spans;
   for (std::uint32_t i = 0; filter.span && i < spans.size(); ++i) {
     if (spans.id[i] == *filter.span && (spans.flags[i] & ~kSpanCancelled) == 0) {
-      stretch.has_span = true;
+      stretch.span = i;
       stretch.from_ns = std::max(stretch.from_ns, spans.start_ns[i]);
       stretch.to_ns = std::min(stretch.to_ns, spans.end_ns[i]);
       break;

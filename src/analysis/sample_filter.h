@@ -33,7 +33,8 @@ struct SampleFilter {
 struct Stretch {
   std::uint64_t from_ns = 0;
   std::uint64_t to_ns = ~std::uint64_t{0};
-  bool has_span = false;  // whose begin and end are recorded
+  std::uint32_t span = kNoIndex;  // whose begin and end are recorded
+  bool has_span() const { return span != kNoIndex; }
 };
 Stretch stretch_of(const Trace& trace, const SampleFilter& filter);
 
