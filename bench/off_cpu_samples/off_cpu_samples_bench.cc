@@ -1,9 +1,11 @@
-// What a look at a thread costs, beside a read of the clock in the same run: at one that hasn't run
-// since the last look, with its account kept open and without, and at one that is blocked in a call
-// 20 frames deep (call, stack, context, and the proof that it didn't move). `clock_reads` is the
-// ratio. And what a switch costs the host where switches are followed, and with their stacks:
-// `more_ns` than in the same run without, by the CPU time of both threads; `switch_ns` is a bare
-// one, two pipes' calls included. Run:
+// What a look at a thread costs, beside a read of the clock in the same run (`clock_reads`): at
+// one that rests, in a process in which another runs, from the tenth second on for a minute, with
+// all that the sampler reads and writes of it (`listed_ns`: with the listing of threads, too); of
+// that its CPU clock, and its account, with the file kept open and without; and at one that is
+// blocked in a call 20 frames deep (call, stack, context, and the proof that it didn't move). And
+// what a switch costs the host where switches are followed, and with their stacks: `more_ns` than
+// in the same run without, by the CPU time of both threads; `switch_ns` is a bare one, two pipes'
+// calls included. Run:
 //   off_cpu_samples_bench --benchmark_min_time=0.2
 // SPDX-License-Identifier: Apache-2.0
 #include <benchmark/benchmark.h>
@@ -24,6 +26,7 @@
 #include "bench_support.h"
 #include "sources/switch_watch.h"
 #include "sources/thread_probe.h"
+#include "sources/wall_sampler.h"
 #include "unwind/unwind.h"
 
 namespace {
@@ -93,6 +96,99 @@ void set_ratio(benchmark::State& state, std::uint64_t begin_ns) {
   const double each =
       static_cast<double>(thread_cpu_ns() - begin_ns) / static_cast<double>(state.iterations());
   state.counters["clock_reads"] = each / clock_read_ns();
+}
+
+// The probe of the system, in a time that the bench moves, and with one more thread, made up, which
+// runs.
+class TimedProbe final : public ThreadProbe {
+ public:
+  static constexpr std::uint32_t kRunning = 1;  // another process's, or no thread's
+  explicit TimedProbe(ThreadProbe& probe, bool is_listing) : probe_(probe), lists_(is_listing) {
+    probe_.list(&tids_);
+    tids_.insert(tids_.begin(), kRunning);
+  }
+  std::uint64_t now = 1'000'000'000;
+  std::uint64_t now_ns() override {
+    benchmark::DoNotOptimize(probe_.now_ns());
+    return now;
+  }
+  std::uint64_t cpu_ns() override { return probe_.cpu_ns(); }
+  bool list(std::vector<std::uint32_t>* tids) override {
+    if (lists_ && !probe_.list(tids)) return false;
+    *tids = tids_;
+    return true;
+  }
+  std::optional<SchedReading> account(std::uint32_t tid) override {
+    if (tid != kRunning) return probe_.account(tid);
+    ++slices_;
+    return SchedReading{slices_, 0, slices_};
+  }
+  std::optional<std::uint64_t> charged_ns(std::uint32_t tid) override {
+    return probe_.charged_ns(tid);
+  }
+  Look look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) override {
+    if (tid == kRunning) return Look::kRunning;
+    const Look look = probe_.look(tid, reading, thread);
+    thread->at_ns = now;
+    return look;
+  }
+  std::string name(std::uint32_t tid) override { return probe_.name(tid); }
+  void forget(std::uint32_t tid) override { probe_.forget(tid); }
+  std::string trouble() const override { return probe_.trouble(); }
+
+ private:
+  ThreadProbe& probe_;
+  std::vector<std::uint32_t> tids_;
+  const bool lists_;
+  std::uint64_t slices_ = 0;
+};
+
+// CPU time a look.
+double resting_look_ns(bool is_listing) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const auto system = make_thread_probe();
+  TimedProbe probe(*system, is_listing);
+  OffCpuEncoder encoder;
+  std::uint64_t encoded_at = 0;
+  WallSampler sampler(probe, encoder, 50);
+  const auto run_until = [&](std::uint64_t end_ns) {
+    while (probe.now < end_ns) {
+      probe.now = sampler.step(probe.now);
+      if (probe.now / kSecond != encoded_at / kSecond) encoder.take();
+      encoded_at = probe.now;
+    }
+  };
+  const std::uint64_t start_ns = probe.now;
+  run_until(start_ns + 10 * kSecond);
+  const std::uint64_t looks = sampler.totals().looks;
+  const std::uint64_t begin_ns = thread_cpu_ns();
+  run_until(start_ns + 70 * kSecond);
+  const double cpu_ns = static_cast<double>(thread_cpu_ns() - begin_ns);
+  return cpu_ns / static_cast<double>(sampler.totals().looks - looks);
+}
+
+void resting_threads(benchmark::State& state) {
+  unwind::prepare();
+  const Blocked blocked(static_cast<int>(state.range(0)));
+  std::vector<double> looks;
+  std::vector<double> listed;
+  for (auto _ : state) {
+    looks.push_back(resting_look_ns(false));
+    listed.push_back(resting_look_ns(true));
+  }
+  std::ranges::sort(looks);
+  std::ranges::sort(listed);
+  state.counters["ns"] = looks[looks.size() / 2];
+  state.counters["listed_ns"] = listed[listed.size() / 2];
+  state.counters["clock_reads"] = looks[looks.size() / 2] / clock_read_ns();
+}
+
+void clock_of_thread(benchmark::State& state) {
+  const Blocked blocked(1);
+  const auto probe = make_thread_probe();
+  const std::uint64_t begin_ns = thread_cpu_ns();
+  for (auto _ : state) benchmark::DoNotOptimize(probe->charged_ns(blocked.tid(0)));
+  set_ratio(state, begin_ns);
 }
 
 void look_at_idle_thread(benchmark::State& state, bool is_kept) {
@@ -205,6 +301,8 @@ void register_switches(const char* name, bool has_stacks, const PerfProbe& probe
   }
 }
 
+BENCHMARK(resting_threads)->Arg(32)->Arg(100)->Iterations(3);
+BENCHMARK(clock_of_thread);
 BENCHMARK(idle_thread_kept);
 BENCHMARK(idle_thread_not_kept);
 BENCHMARK(changed_thread);

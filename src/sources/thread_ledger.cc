@@ -40,9 +40,37 @@ void ThreadLedger::begin_wait(std::uint64_t share_ns) {
   times_.share_ns += share_ns;
 }
 
+void ThreadLedger::stay(std::uint64_t at_ns) { stay_until_ns_ = std::max(at_ns, stay_until_ns_); }
+
+// How long it stayed since the last look, within what passed up to `at_ns`.
+std::uint64_t ThreadLedger::take_stay(std::uint64_t at_ns) {
+  const std::uint64_t until_ns = std::min(std::exchange(stay_until_ns_, 0), at_ns);
+  return is_waiting_ && until_ns > at_ns_ ? until_ns - at_ns_ : 0;
+}
+
+// Of the blocked part of what passed that which lies in its first `stay_ns` is the wait's: running
+// and waiting for a CPU were at its end. Returns the rest.
+std::uint64_t ThreadLedger::book_stay(std::uint64_t stay_ns, std::uint64_t elapsed_ns,
+                                      std::uint64_t blocked_ns, bool is_proven) {
+  const std::uint64_t rest_ns = elapsed_ns - stay_ns;
+  const std::uint64_t left_ns = rest_ns - std::min(rest_ns, elapsed_ns - blocked_ns);
+  const std::uint64_t stayed_ns = blocked_ns - left_ns;
+  (is_proven ? wait_.seen_ns : wait_.share_ns) += stayed_ns;
+  (is_proven ? times_.seen_ns : times_.share_ns) += stayed_ns;
+  return left_ns;
+}
+
+void ThreadLedger::end() {
+  const std::uint64_t stay_ns = take_stay(~std::uint64_t{0});
+  if (stay_ns == 0) return;
+  at_ns_ += stay_ns;
+  book_stay(stay_ns, stay_ns, book(stay_ns, 0, 0), false);
+}
+
 std::optional<SeenWait> ThreadLedger::look(std::uint64_t at_ns, const SchedReading& reading,
                                            bool is_blocked) {
   const std::uint64_t elapsed_ns = at_ns > at_ns_ ? at_ns - at_ns_ : 0;
+  const std::uint64_t stay_ns = take_stay(at_ns);
   const bool has_run = this->has_run(reading);
   at_ns_ = std::max(at_ns, at_ns_);
   const SchedReading before = std::exchange(last_, reading);
@@ -58,8 +86,13 @@ std::optional<SeenWait> ThreadLedger::look(std::uint64_t at_ns, const SchedReadi
   std::optional<SeenWait> ended;
   std::uint64_t left_ns = blocked_ns;
   if (is_waiting_) {
+    // What was charged came after the stay: so did the slice, where it was the only one. Of several
+    // an earlier one may have been too short for the clock.
+    const bool is_proven =
+        reading.slices == before.slices + 1 && reading.run_ns != before.run_ns;
+    left_ns = book_stay(stay_ns, elapsed_ns, blocked_ns, is_proven);
     // Its end and the begin of the next one lie in here, at moments that aren't known.
-    const std::uint64_t share_ns = is_blocked ? blocked_ns / 2 : blocked_ns;
+    const std::uint64_t share_ns = is_blocked ? left_ns / 2 : left_ns;
     left_ns -= share_ns;
     wait_.share_ns += share_ns;
     times_.share_ns += share_ns;

@@ -1,7 +1,8 @@
 // Where a thread's time went, from readings of the kernel's account (schedstat) at any moments:
 // running, runnable and blocked sum to what passed, exactly and in every record. And how long it
-// was in the wait that it was seen in: proven while its slice count stands still; the blocked time
-// at both ends of that is shared out by estimate, and kept apart.
+// was in the wait that it was seen in: proven while its slice count stands still (a CPU clock that
+// stands still is no proof); the blocked time at both ends of that is shared out by estimate, and
+// kept apart.
 // Spec: docs/spec/off_cpu_samples.md, "Times".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -47,6 +48,11 @@ class ThreadLedger {
   // Books what passed since the last look. `is_blocked`: it was seen blocked now (in the wait that
   // goes on, if it hasn't run). Returns the wait that ended, if one did.
   std::optional<SeenWait> look(std::uint64_t at_ns, const SchedReading& reading, bool is_blocked);
+  // Between two looks, of a thread that waits: from the last one up to `at_ns` it was charged for
+  // no CPU time. Nothing is booked yet: the next look tells whether it was one wait all along.
+  void stay(std::uint64_t at_ns);
+  // It ended: what stay() told of it is booked, as an estimate.
+  void end();
   // What there is of the wait that goes on, as a piece; it begins anew.
   SeenWait take_piece();
   ThreadTimes take_times();
@@ -56,6 +62,9 @@ class ThreadLedger {
 
  private:
   void begin_wait(std::uint64_t share_ns);
+  std::uint64_t take_stay(std::uint64_t at_ns);
+  std::uint64_t book_stay(std::uint64_t stay_ns, std::uint64_t elapsed_ns, std::uint64_t blocked_ns,
+                          bool is_proven);
   std::uint64_t book(std::uint64_t elapsed_ns, std::uint64_t run_ns, std::uint64_t wait_ns);
 
   std::uint64_t at_ns_;
@@ -66,6 +75,7 @@ class ThreadLedger {
   std::uint64_t late_run_ns_ = 0;
   std::uint64_t late_wait_ns_ = 0;
   bool is_waiting_ = false;
+  std::uint64_t stay_until_ns_ = 0;  // 0: no stay() since the last look
   SeenWait wait_;
   ThreadTimes times_;
 };

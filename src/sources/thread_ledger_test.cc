@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <vector>
 
 namespace dial9::internal {
 namespace {
@@ -106,6 +107,82 @@ TEST(ThreadLedger, PiecesOfAWaitAddUpToIt) {
   EXPECT_EQ(rest->seen_ns, 2'000 * kMs);
 }
 
+// A wait that was seen for 100 ms, and whose thread was charged for nothing up to 140.
+ThreadLedger stayed() {
+  ThreadLedger ledger(0, account(0, 0, 1));
+  ledger.look(0, account(0, 0, 1), true);
+  ledger.look(100 * kMs, account(0, 0, 1), true);
+  ledger.stay(120 * kMs);
+  ledger.stay(140 * kMs);
+  return ledger;
+}
+
+TEST(ThreadLedger, AStayIsProvenByASliceCountThatStandsAfterIt) {
+  ThreadLedger ledger = stayed();
+  EXPECT_FALSE(ledger.look(160 * kMs, account(0, 0, 1), true));
+  const ThreadTimes times = ledger.take_times();
+  expect_sums(times);
+  EXPECT_EQ(times.seen_ns, 160 * kMs);
+  EXPECT_EQ(times.elapsed_ns, 160 * kMs);
+}
+
+TEST(ThreadLedger, AStayIsProvenByTheOnlySliceAfterItWhichWasCharged) {
+  ThreadLedger ledger = stayed();
+  const auto ended = ledger.look(160 * kMs, account(5, 0, 2), false);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->seen_ns, 140 * kMs);
+  EXPECT_EQ(ended->share_ns, 15 * kMs);
+  expect_sums(ledger.take_times());
+}
+
+TEST(ThreadLedger, AStayBeforeSeveralSlicesIsAnEstimateAndThatWaitsAlone) {
+  ThreadLedger ledger = stayed();
+  const auto ended = ledger.look(160 * kMs, account(4, 0, 4), true);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->seen_ns, 100 * kMs) << "an earlier slice may have been too short for the clock";
+  EXPECT_EQ(ended->share_ns, (40 + 8) * kMs);
+  const auto next = ledger.look(160 * kMs, account(4, 0, 5), false);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->share_ns, 8 * kMs);
+  const ThreadTimes times = ledger.take_times();
+  expect_sums(times);
+  EXPECT_EQ(times.elapsed_ns, 160 * kMs);
+}
+
+TEST(ThreadLedger, ASliceThatWasNotChargedProvesNothingOfTheStayBeforeIt) {
+  ThreadLedger ledger = stayed();
+  const auto ended = ledger.look(160 * kMs, account(0, 0, 2), false);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->seen_ns, 100 * kMs);
+  EXPECT_EQ(ended->share_ns, 60 * kMs);
+  expect_sums(ledger.take_times());
+}
+
+TEST(ThreadLedger, WaitingForACpuComesOffAStayThatItBeganIn) {
+  ThreadLedger ledger = stayed();
+  const auto ended = ledger.look(160 * kMs, account(10, 30, 2), false);  // woken at 120
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->seen_ns, 120 * kMs);
+  EXPECT_EQ(ended->share_ns, 0U);
+  const ThreadTimes times = ledger.take_times();
+  expect_sums(times);
+  EXPECT_EQ(times.runnable_ns, 30 * kMs);
+  EXPECT_EQ(times.blocked_ns, 120 * kMs);
+}
+
+TEST(ThreadLedger, OfAThreadThatEndedWhileItStayedThatIsAnEstimate) {
+  ThreadLedger ledger = stayed();
+  ledger.end();
+  ledger.end();
+  const SeenWait wait = ledger.take_piece();
+  EXPECT_EQ(wait.seen_ns, 100 * kMs);
+  EXPECT_EQ(wait.share_ns, 40 * kMs);
+  const ThreadTimes times = ledger.take_times();
+  expect_sums(times);
+  EXPECT_EQ(times.elapsed_ns, 140 * kMs);
+  EXPECT_EQ(ledger.at_ns(), 140 * kMs);
+}
+
 TEST(ThreadLedger, AnAccountThatFallsIsAnotherThreads) {
   ThreadLedger ledger(0, account(5, 1, 7));
   EXPECT_TRUE(ledger.is_other(account(5, 1, 6)));
@@ -121,6 +198,7 @@ TEST(ThreadLedger, OverRandomLivesSumsAreExactAndTotalsAreTheTrueOnes) {
     SchedReading now{0, 0, 1};
     std::uint64_t true_run = 0;
     std::uint64_t true_wait = 0;
+    std::uint64_t looked_at_run = 0;
     std::uint64_t pending_run = 0;
     std::uint64_t pending_wait = 0;
     int state = 0;  // 0 runs, 1 blocked, 2 in the queue
@@ -149,7 +227,14 @@ TEST(ThreadLedger, OverRandomLivesSumsAreExactAndTotalsAreTheTrueOnes) {
       const auto draw = random() % 20;
       const int to = draw == 0 ? (state == 0 ? 1 : (state == 1 ? 2 : 0)) : state;
       tick(to);
-      if (random() % 7 == 0) ledger.look(ms * kMs, now, state == 1);
+      if (random() % 7 == 0) {
+        if (ledger.is_waiting() && true_run == looked_at_run && random() % 2 == 0) {
+          ledger.stay(ms * kMs);
+        } else {
+          ledger.look(ms * kMs, now, state == 1);
+          looked_at_run = true_run;
+        }
+      }
       if (random() % 50 == 0) add();
     }
     // A long wait at the end, and a run: all is told by then.
@@ -163,6 +248,47 @@ TEST(ThreadLedger, OverRandomLivesSumsAreExactAndTotalsAreTheTrueOnes) {
     EXPECT_EQ(sum.running_ns, true_run);
     EXPECT_EQ(sum.runnable_ns, true_wait);
   }
+}
+
+// A thread that waits, and runs now and then without a charge or with one; looked at or seen to
+// stay at random. The slow references: each slice, and a ledger that looks each time.
+TEST(ThreadLedger, NoSliceLiesInWhatIsProvenWhateverTheClockMisses) {
+  std::minstd_rand random(29);
+  std::uint64_t proven = 0;
+  std::uint64_t most = 0;
+  for (int life = 0; life < 300; ++life) {
+    SchedReading now{kMs, 0, 1};
+    std::uint64_t looked_at_run = now.run_ns;
+    std::vector<std::uint64_t> slices;
+    ThreadLedger ledger(0, now);
+    ThreadLedger looking(0, now);
+    ledger.look(0, now, true);
+    looking.look(0, now, true);
+    for (std::uint64_t at = 1; at < 3'000; ++at) {
+      const auto draw = random() % 100;
+      if (draw < 2) {
+        ++now.slices;
+        if (draw == 0) now.run_ns += 1;
+        slices.push_back(at);
+      }
+      if (random() % 5 != 0) continue;
+      if (const auto ended = looking.look(at, now, true)) most += ended->seen_ns;
+      if (now.run_ns == looked_at_run && random() % 4 != 0) {
+        ledger.stay(at);
+        continue;
+      }
+      looked_at_run = now.run_ns;
+      const auto ended = ledger.look(at, now, true);
+      if (!ended) continue;
+      proven += ended->seen_ns;
+      for (const std::uint64_t slice : slices) {
+        EXPECT_FALSE(slice > ended->since_ns && slice <= ended->since_ns + ended->seen_ns);
+      }
+    }
+    expect_sums(ledger.take_times());
+  }
+  EXPECT_LE(proven, most);
+  EXPECT_GT(proven, most / 2) << "a stay is worth something";
 }
 
 }  // namespace

@@ -64,6 +64,10 @@ class ThreadProbe {
   virtual bool list(std::vector<std::uint32_t>* tids) = 0;
   // Nothing: it ended, or its account can't be read.
   virtual std::optional<SchedReading> account(std::uint32_t tid) = 0;
+  // CPU time that the thread was charged for, without a file. Unchanged: it hasn't run, unless for
+  // less than the kernel charges (time of interrupts and of the hypervisor is taken off). Nothing:
+  // it ended, or its clock can't be read.
+  virtual std::optional<std::uint64_t> charged_ns(std::uint32_t /*tid*/) { return std::nullopt; }
   // Of a thread whose account is `reading`. Fills `thread` for kBlocked.
   virtual Look look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) = 0;
   // Of the connection that `thread` waits for, which hasn't run since. None: it is that no more, or

@@ -112,6 +112,7 @@ class LinuxProbe final : public ThreadProbe {
     // Not by directory(): on the host's thread nothing is opened to be kept.
     const UniqueFd own(::open("/proc/thread-self/syscall", O_RDONLY | O_CLOEXEC));
     if (!own) call_error_ = errno;
+    if (!charged_ns(own_tid()) && clock_error_ == 0) clock_error_ = EINVAL;  // of no thread
   }
 
   std::uint64_t now_ns() override { return internal::now_ns(); }
@@ -124,6 +125,7 @@ class LinuxProbe final : public ThreadProbe {
 
   bool list(std::vector<std::uint32_t>* tids) override;
   std::optional<SchedReading> account(std::uint32_t tid) override;
+  std::optional<std::uint64_t> charged_ns(std::uint32_t tid) override;
   Look look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) override;
   std::optional<SocketHealth> socket_health(std::uint32_t tid, const SchedReading& reading,
                                             const BlockedThread& thread) override;
@@ -157,6 +159,7 @@ class LinuxProbe final : public ThreadProbe {
   bool knows_robust_offset_ = false;
   int call_error_ = 0;   // the last look at a call failed with it
   int stack_error_ = 0;  // and the last copy of a stack
+  int clock_error_ = 0;  // threads' CPU clocks are refused with it, and not asked for again
 };
 
 int LinuxProbe::directory() {
@@ -240,6 +243,23 @@ std::optional<SchedReading> LinuxProbe::account(std::uint32_t tid) {
   if (accounts_.size() < room_ && kept_files() <= kMostKeptFiles)
     accounts_.emplace(tid, KeptFd(std::move(fd)));
   return parse_account(text);
+}
+
+// The system call itself: the C library would try without one first, in vain. The number is that of
+// pthread_getcpuclockid. The kernel looks for the thread in this process only. It takes no lock for
+// a thread that isn't on a CPU.
+std::optional<std::uint64_t> LinuxProbe::charged_ns(std::uint32_t tid) {
+  constexpr std::uint32_t kOfOneThread = 4;
+  constexpr std::uint32_t kAsCharged = 2;  // in ns, not in ticks
+  if (clock_error_ != 0) return std::nullopt;
+  const auto clock = static_cast<clockid_t>(~tid << 3 | kOfOneThread | kAsCharged);
+  timespec time{};
+  if (::syscall(SYS_clock_gettime, clock, &time) != 0) {
+    if (errno != EINVAL) clock_error_ = errno;  // that one: the thread ended
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 void LinuxProbe::forget(std::uint32_t tid) { accounts_.erase(tid); }
@@ -372,6 +392,13 @@ std::string LinuxProbe::trouble() const {
                     "off-CPU samples carry calls without stacks")
                .error()
                .message;
+  }
+  if (clock_error_ != 0) {
+    text += (text.empty() ? "" : "; ") +
+            os_error(clock_error_, "read", "the CPU clock of a thread",
+                     "looks at threads that rest read files, which takes thrice as long")
+                .error()
+                .message;
   }
   if (switches_ != nullptr && !switches_->refusal().empty()) {
     text += (text.empty() ? "" : "; ") + switches_->refusal() +

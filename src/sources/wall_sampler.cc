@@ -103,6 +103,7 @@ void WallSampler::remove(std::uint32_t tid, Thread& thread) {
     thread.switches->take_all(true, &stretches_);
     write_stretches(tid, thread);
   }
+  thread.ledger.end();
   if (thread.waiting != nullptr) end_wait(tid, thread, thread.ledger.take_piece());
   write_times(tid, thread);
   forget_stacks(thread, ~std::uint32_t{0});
@@ -387,12 +388,32 @@ bool WallSampler::look_at(std::uint32_t tid, const SchedReading& reading, Thread
   return true;
 }
 
+// True: it waits, and its CPU clock stands still, which will do for now. The clock is only asked
+// where the wait is so long, and its account so new, that little is left unproven. `charged_ns`:
+// what it said, if it was asked.
+bool WallSampler::has_stayed(std::uint32_t tid, std::uint64_t at_ns, Thread& thread,
+                             std::optional<std::uint64_t>* charged_ns) {
+  const Waiting* const waiting = thread.waiting.get();
+  if (waiting == nullptr || thread.switches != nullptr) return false;
+  if (at_ns < waiting->thread.at_ns || at_ns < thread.ledger.at_ns()) return false;
+  const std::uint64_t waited_ns = at_ns - waiting->thread.at_ns;
+  if ((at_ns - thread.ledger.at_ns()) * kClockShare > waited_ns) return false;
+  if (at_ns - thread.ledger.times_since_ns() >= piece_ns()) return false;
+  if (waiting->thread.socket && at_ns >= waiting->socket_due_ns) return false;
+  *charged_ns = probe_.charged_ns(tid);
+  if (!*charged_ns || *charged_ns != thread.charged_ns) return false;
+  thread.ledger.stay(at_ns);
+  return true;
+}
+
 // True: it has run since the last look.
 bool WallSampler::visit(std::uint32_t tid) {
   ++totals_.looks;
   const std::uint64_t at_ns = probe_.now_ns();
-  const auto reading = probe_.account(tid);
   const auto known = threads_.find(tid);
+  std::optional<std::uint64_t> charged_ns;
+  if (known != threads_.end() && has_stayed(tid, at_ns, known->second, &charged_ns)) return false;
+  const auto reading = probe_.account(tid);
   if (!reading) return false;  // the next list tells whether it ended
   if (known != threads_.end() && known->second.ledger.is_other(*reading)) {
     remove(tid, known->second);
@@ -413,6 +434,7 @@ bool WallSampler::visit(std::uint32_t tid) {
   if (const auto ended = thread.ledger.look(at_ns, *reading, is_blocked)) {
     end_wait(tid, thread, *ended);
   }
+  if (!goes_on || charged_ns) thread.charged_ns = goes_on ? charged_ns : std::nullopt;
   if (is_blocked && !goes_on) begin_wait(thread);
   if (goes_on && thread.waiting != nullptr) read_socket(tid, at_ns, *reading, thread);
   const std::uint64_t since_ns = thread.ledger.times_since_ns();

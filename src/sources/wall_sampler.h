@@ -1,13 +1,14 @@
 // The quiet wall sampler: looks at a few threads at a time, as often as a CPU budget allows, and
 // writes down how long each was blocked, in which call and from where; from switch to switch, where
-// those are followed. Strongest property: a thread that hasn't run costs one read, and what can't
-// be known (a wait between two looks) is counted as blocked time without a stack, never given to
-// another's. Spec: docs/spec/off_cpu_samples.md.
+// those are followed. Strongest property: a thread that hasn't run costs one system call, and what
+// can't be known (a wait between two looks) is counted as blocked time without a stack, never given
+// to another's. Spec: docs/spec/off_cpu_samples.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -49,6 +50,9 @@ class WallSampler {
   // wait has doubled; at most so many a second.
   static constexpr std::uint64_t kSlowWaitNs = 50'000'000;
   static constexpr std::uint64_t kMostSockets = 50;
+  // Of a wait so much at most, beside the time between two looks, is told by the thread's CPU clock
+  // alone, which is no proof: a 32nd of it.
+  static constexpr std::uint64_t kClockShare = 32;
   // Stretches without a look that have an event of their own, a second; the longest ones.
   static constexpr std::uint64_t kMostListed = 5'000;
 
@@ -92,12 +96,16 @@ class WallSampler {
     std::string name;
     std::uint64_t round = 0;
     std::unique_ptr<Waiting> waiting;
+    // While it waits: its CPU clock, read before an account by which it hadn't run in this wait.
+    std::optional<std::uint64_t> charged_ns;
     std::unique_ptr<SwitchAccount> switches;  // null: not followed
     std::vector<LeftStack> left;              // by number
   };
 
   void list(std::uint64_t now_ns);
   bool visit(std::uint32_t tid);
+  bool has_stayed(std::uint32_t tid, std::uint64_t at_ns, Thread& thread,
+                  std::optional<std::uint64_t>* charged_ns);
   bool look_at(std::uint32_t tid, const SchedReading& reading, Thread& thread);
   void end_wait(std::uint32_t tid, Thread& thread, const SeenWait& wait);
   void begin_wait(Thread& thread);

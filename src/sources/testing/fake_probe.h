@@ -21,6 +21,7 @@ inline constexpr std::uint64_t kLookCostNs = 1'000;
 
 struct FakeThread {
   SchedReading account{0, 0, 1};
+  std::uint64_t uncharged_slices = 0;  // of its slices: those that its CPU clock doesn't show
   Look state = Look::kBlocked;
   std::vector<std::uint64_t> frames{0x1000, 0x2000};
   std::string name = "made-up";
@@ -35,7 +36,10 @@ class FakeProbe final : public ThreadProbe {
   std::map<std::uint32_t, FakeThread> threads;
   std::uint64_t now = 1'000 * kMs;
   std::uint64_t cpu = 0;
+  bool has_clocks = true;  // of threads
+  bool has_accounts = true;
   std::uint64_t accounts = 0;
+  std::uint64_t clocks = 0;
   std::uint64_t looks = 0;
   std::vector<std::uint32_t> forgotten;
 
@@ -50,7 +54,16 @@ class FakeProbe final : public ThreadProbe {
     ++accounts;
     cpu += kLookCostNs;
     const auto found = threads.find(tid);
-    return found == threads.end() ? std::nullopt : std::optional(found->second.account);
+    if (!has_accounts || found == threads.end()) return std::nullopt;
+    return found->second.account;
+  }
+  std::optional<std::uint64_t> charged_ns(std::uint32_t tid) override {
+    ++clocks;
+    cpu += kLookCostNs / 3;
+    const auto found = threads.find(tid);
+    if (!has_clocks || found == threads.end()) return std::nullopt;
+    const FakeThread& fake = found->second;
+    return fake.account.run_ns + (fake.account.slices - fake.uncharged_slices) * kLookCostNs;
   }
   Look look(std::uint32_t tid, const SchedReading&, BlockedThread* thread) override {
     ++looks;
