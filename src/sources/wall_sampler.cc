@@ -54,7 +54,7 @@ WallSampler::WallSampler(ThreadProbe& probe, OffCpuEncoder& encoder, std::uint32
       base_period_ns_(kSecond / frequency_hz),
       period_ns_(base_period_ns_),
       random_(probe.now_ns() | 1) {
-  written_.at_ns = totals_.at_ns = probe.now_ns();
+  round_begin_ns_ = written_.at_ns = totals_.at_ns = probe.now_ns();
 }
 
 std::uint64_t WallSampler::piece_ns() const {

@@ -190,6 +190,16 @@ TEST_F(WallSamplerTest, AThreadIdThatIsUsedAgainBeginsAnew) {
   }
 }
 
+TEST_F(WallSamplerTest, TheFirstRoundTookNoLongerThanTheSamplerHasBeenThere) {
+  for (std::uint32_t tid = 1; tid <= 1'000; ++tid) probe.threads[tid] = {};
+  const std::uint64_t begin = probe.now;
+  while (sampler.totals().round_ns == 0) {
+    probe.now = std::max(probe.now, sampler.due_ns());
+    sampler.step(probe.now);
+  }
+  EXPECT_LE(sampler.totals().round_ns, probe.now - begin);
+}
+
 TEST_F(WallSamplerTest, ThreadsBeyondTheBoundAreCounted) {
   for (std::uint32_t tid = 1; tid <= WallSampler::kMostThreads + 5; ++tid) probe.threads[tid] = {};
   sampler.step(probe.now);
