@@ -20,6 +20,7 @@
 #include "dial9/runtime.h"
 #include "dial9/source.h"
 #include "recorder/process_registry.h"
+#include "sources/thread_clock.h"
 
 namespace dial9 {
 namespace internal {
@@ -36,17 +37,6 @@ std::uint64_t read_clock(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * kSecond + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-// The kernel's number for "CPU time of that thread of this process": 0.5 us, and no descriptor.
-MaybeNumber cpu_of_thread(std::uint32_t tid) {
-  constexpr std::uint32_t kPerThreadScheduled = 6;
-  const auto clock = static_cast<clockid_t>(~tid << 3 | kPerThreadScheduled);
-  timespec time{};
-  // Not by the vDSO, which would look at it and hand it on.
-  if (::syscall(SYS_clock_gettime, clock, &time) != 0) return std::nullopt;
-  return static_cast<std::uint64_t>(time.tv_sec) * kSecond +
-         static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 template <class Field>
@@ -92,7 +82,7 @@ std::vector<std::uint32_t> thread_ids(const std::string& root) {
 }  // namespace
 
 ResourceSeams resource_seams() {
-  return {"", [] { return read_clock(CLOCK_MONOTONIC); }, cpu_of_thread};
+  return {"", [] { return read_clock(CLOCK_MONOTONIC); }, read_cpu_clock};
 }
 
 Resources::Resources(ResourceSeams seams)

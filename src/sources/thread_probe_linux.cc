@@ -26,6 +26,7 @@
 #include "sources/futex_callers.h"
 #include "sources/own_memory.h"
 #include "sources/switch_watch.h"
+#include "sources/thread_clock.h"
 #include "unwind/unwind.h"
 
 namespace dial9::internal {
@@ -245,21 +246,11 @@ std::optional<SchedReading> LinuxProbe::account(std::uint32_t tid) {
   return parse_account(text);
 }
 
-// The system call itself: the C library would try without one first, in vain. The number is that of
-// pthread_getcpuclockid. The kernel looks for the thread in this process only. It takes no lock for
-// a thread that isn't on a CPU.
 std::optional<std::uint64_t> LinuxProbe::charged_ns(std::uint32_t tid) {
-  constexpr std::uint32_t kOfOneThread = 4;
-  constexpr std::uint32_t kAsCharged = 2;  // in ns, not in ticks
   if (clock_error_ != 0) return std::nullopt;
-  const auto clock = static_cast<clockid_t>(~tid << 3 | kOfOneThread | kAsCharged);
-  timespec time{};
-  if (::syscall(SYS_clock_gettime, clock, &time) != 0) {
-    if (errno != EINVAL) clock_error_ = errno;  // that one: the thread ended
-    return std::nullopt;
-  }
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
+  const auto charged_ns = read_cpu_clock(tid);
+  if (!charged_ns && errno != EINVAL) clock_error_ = errno;  // that one: the thread ended
+  return charged_ns;
 }
 
 void LinuxProbe::forget(std::uint32_t tid) { accounts_.erase(tid); }

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <charconv>
 
+#include "sources/thread_clock.h"
+
 #ifndef sigev_notify_thread_id  // older glibc has no name for it
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
@@ -21,9 +23,6 @@ namespace {
 
 constexpr std::size_t kLooksAgain = 16;
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
-
-// The kernel's encoding of a thread's CPU clock (run time as the scheduler counts it).
-clockid_t cpu_clock_of(std::uint32_t tid) { return static_cast<clockid_t>(~tid << 3 | 6); }
 
 timespec to_timespec(std::uint64_t ns) {
   return {static_cast<time_t>(ns / kSecondNs), static_cast<long>(ns % kSecondNs)};
