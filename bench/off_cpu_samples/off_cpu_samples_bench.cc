@@ -118,6 +118,10 @@ class TimedProbe final : public ThreadProbe {
     *tids = tids_;
     return true;
   }
+  std::optional<std::uint64_t> count() override {
+    const auto count = lists_ ? probe_.count() : tids_.size();
+    return count ? std::optional(*count + 1) : std::nullopt;
+  }
   std::optional<SchedReading> account(std::uint32_t tid) override {
     if (tid != kRunning) return probe_.account(tid);
     ++slices_;

@@ -8,12 +8,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <fstream>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "recorder/test_support.h"
 #include "sources/testing/blocked_worker.h"
@@ -92,6 +96,60 @@ TEST_F(ThreadCharge, TheChildOfAForkDoesNotTakeItsParentsThreadsForItsOwn) {
   look(worker.tid(), "read");
   EXPECT_EQ(in_child([&] { return probe->charged_ns(worker.tid()) ? 1 : 0; }), 0);
   pipe.release();
+}
+
+TEST_F(ThreadCharge, ThreadsAreCountedAsTheyAreListed) {
+  Pipe pipe;
+  for (int threads = 0; threads < 5; ++threads) {
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (int i = 0; i < threads; ++i) {
+      workers.push_back(std::make_unique<Worker>([&] { wait_for_byte(pipe.out.get()); }));
+      look(workers.back()->tid(), "read");
+    }
+    std::vector<std::uint32_t> tids;
+    std::optional<std::uint64_t> count;
+    do {  // those of the round before go by and by
+      count = probe->count();
+      ASSERT_TRUE(count);
+      ASSERT_TRUE(probe->list(&tids));
+    } while (tids.size() + 1 != *count);
+    for (const auto& worker : workers) EXPECT_EQ(std::ranges::count(tids, worker->tid()), 1);
+    for (int i = 0; i < threads; ++i) pipe.release();
+  }
+}
+
+// A kept file is the first thread's, whoever has its id.
+TEST_F(ThreadCharge, AThreadIdThatIsUsedAgainIsReadAnew) {
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    probe = make_thread_probe();
+    Pipe pipe;
+    std::uint32_t tid = 0;
+    {
+      const Worker first([&] { wait_for_byte(pipe.out.get()); });
+      tid = first.tid();
+      look(tid, "read");
+      pipe.release();
+    }
+    while (probe->charged_ns(tid)) std::this_thread::yield();  // joined, not yet gone
+    // The next thread of whoever starts one has the id behind it.
+    if (!(std::ofstream("/proc/sys/kernel/ns_last_pid") << tid - 1 << std::flush)) {
+      GTEST_SKIP() << "ids can't be chosen here";
+    }
+    const Worker second([&] { wait_for_byte(pipe.out.get()); });
+    if (second.tid() != tid) {
+      pipe.release();
+      continue;
+    }
+    const bool is_read = probe->account(tid).has_value();
+    EXPECT_TRUE(is_read);
+    if (is_read) {
+      look(tid, "read");
+      EXPECT_EQ(probe->account(tid)->run_ns, probe->charged_ns(tid));
+    }
+    pipe.release();
+    return;
+  }
+  GTEST_SKIP() << "others took the id each time";
 }
 
 // The probe of the system, in a time that the test moves; counts what it is asked.

@@ -62,6 +62,9 @@ class ThreadProbe {
   virtual std::uint64_t cpu_ns() = 0;
   // The process's threads without the calling one, ascending. False: can't be listed.
   virtual bool list(std::vector<std::uint32_t>* tids) = 0;
+  // How many threads the process has, the calling one among them, without listing them. Nothing:
+  // not known, or a list does more than list.
+  virtual std::optional<std::uint64_t> count() { return std::nullopt; }
   // Nothing: it ended, or its account can't be read.
   virtual std::optional<SchedReading> account(std::uint32_t tid) = 0;
   // CPU time that the thread was charged for, without a file. Unchanged: it hasn't run, unless for

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,6 +126,7 @@ class LinuxProbe final : public ThreadProbe {
   }
 
   bool list(std::vector<std::uint32_t>* tids) override;
+  std::optional<std::uint64_t> count() override;
   std::optional<SchedReading> account(std::uint32_t tid) override;
   std::optional<std::uint64_t> charged_ns(std::uint32_t tid) override;
   Look look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) override;
@@ -201,6 +203,17 @@ bool LinuxProbe::list(std::vector<std::uint32_t>* tids) {
   return true;
 }
 
+// The directory of a process's threads has two links and one for each thread.
+std::optional<std::uint64_t> LinuxProbe::count() {
+  constexpr std::uint64_t kOwnLinks = 2;
+  struct stat status;
+  if (switches_ != nullptr || ::fstat(directory(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      status.st_nlink <= kOwnLinks) {
+    return std::nullopt;
+  }
+  return status.st_nlink - kOwnLinks;
+}
+
 SwitchCounts LinuxProbe::switch_counts() const {
   if (switches_ == nullptr) return {};
   const PerfCounts& counts = switches_->counts();
@@ -234,10 +247,9 @@ std::optional<SchedReading> LinuxProbe::account(std::uint32_t tid) {
   Text text;
   const auto known = accounts_.find(tid);
   if (known != accounts_.end()) {
-    if (const int kept = known->second.get(); kept >= 0) {
-      return read_text(kept, text) == 0 ? parse_account(text) : std::nullopt;
-    }
-    accounts_.erase(known);
+    const int kept = known->second.get();
+    if (kept >= 0 && read_text(kept, text) == 0) return parse_account(text);
+    accounts_.erase(known);  // the host's by now, or of a thread whose id another may have
   }
   UniqueFd fd = open_of(tid, "/schedstat");
   if (!fd || read_text(fd.get(), text) != 0) return std::nullopt;

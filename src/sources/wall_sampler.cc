@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kListNs = kSecond / 10;
+constexpr std::uint64_t kListAnywayNs = 10 * kSecond;
+constexpr std::uint32_t kSameLists = 10;
 // Waits that go on are written in pieces, so that what a kill leaves is short of that at most.
 constexpr std::uint64_t kLeastPieceNs = 5 * kSecond;
 constexpr std::uint64_t kPieceNsAThread = kSecond / 200;  // at most 200 pieces a second
@@ -68,9 +70,23 @@ std::uint64_t WallSampler::jittered(std::uint64_t ns) {
   return ns - ns / 4 + (random_ >> 33) % (ns / 2 + 1);
 }
 
+// All that were listed live, and there are as many as then: no other has come. One that takes the
+// place of another within a round is found in the next one, so not where threads come and go.
+bool WallSampler::is_list_good(std::uint64_t now_ns, std::optional<std::uint64_t> count) const {
+  return same_lists_ >= kSameLists && !has_missed_ && count && count == counted_ &&
+         now_ns - listed_ns_ < kListAnywayNs;
+}
+
 void WallSampler::list(std::uint64_t now_ns) {
   list_due_ns_ = now_ns + kListNs;
-  if (!probe_.list(&tids_)) return;
+  const auto count = probe_.count();
+  if (is_list_good(now_ns, count)) return;
+  if (!probe_.list(&listed_)) return;
+  counted_ = count == listed_.size() + 1 ? count : std::nullopt;
+  listed_ns_ = now_ns;
+  has_missed_ = false;
+  same_lists_ = listed_ == tids_ ? same_lists_ + 1 : 0;
+  tids_.swap(listed_);
   ++round_;
   totals_.threads_unsampled = 0;
   if (tids_.size() > kMostThreads) {
@@ -414,7 +430,10 @@ bool WallSampler::visit(std::uint32_t tid) {
   std::optional<std::uint64_t> charged_ns;
   if (known != threads_.end() && has_stayed(tid, at_ns, known->second, &charged_ns)) return false;
   const auto reading = probe_.account(tid);
-  if (!reading) return false;  // the next list tells whether it ended
+  if (!reading) {  // the next list tells whether it ended
+    has_missed_ = true;
+    return false;
+  }
   if (known != threads_.end() && known->second.ledger.is_other(*reading)) {
     remove(tid, known->second);
     threads_.erase(known);

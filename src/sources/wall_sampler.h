@@ -103,6 +103,7 @@ class WallSampler {
   };
 
   void list(std::uint64_t now_ns);
+  bool is_list_good(std::uint64_t now_ns, std::optional<std::uint64_t> count) const;
   bool visit(std::uint32_t tid);
   bool has_stayed(std::uint32_t tid, std::uint64_t at_ns, Thread& thread,
                   std::optional<std::uint64_t>* charged_ns);
@@ -141,6 +142,11 @@ class WallSampler {
   std::uint64_t list_due_ns_ = 0;
   std::uint64_t random_;
   std::vector<std::uint32_t> tids_;
+  std::vector<std::uint32_t> listed_;     // by the next list
+  std::optional<std::uint64_t> counted_;  // as many as tids_ and this one, where that is proven
+  std::uint64_t listed_ns_ = 0;
+  std::uint32_t same_lists_ = 0;  // in a row
+  bool has_missed_ = false;       // the account of one of tids_ couldn't be read since
   std::size_t next_ = 0;
   std::uint64_t round_ = 0;
   std::uint64_t round_begin_ns_ = 0;

@@ -231,5 +231,50 @@ TEST_F(WallSamplerRest, ASlowConnectionIsReadWhenItIsDueWithItsAccount) {
   }
 }
 
+TEST_F(WallSamplerRest, ThreadsThatStayAreListedSeldom) {
+  for (std::uint32_t tid = 2; tid < 20; ++tid) probe.threads[tid] = {};
+  run_beside_one_that_runs(60'000 * kMs);
+  EXPECT_LE(probe.lists, 20U);
+  EXPECT_GE(probe.lists, 12U) << "now and then, whatever their number says";
+}
+
+TEST_F(WallSamplerRest, WhereTheyCantBeCountedThreadsAreListedTenTimesASecond) {
+  probe.has_count = false;
+  probe.threads[7] = {};
+  run_beside_one_that_runs(10'000 * kMs);
+  EXPECT_GT(probe.lists, 75U);
+}
+
+TEST_F(WallSamplerRest, AThreadThatComesIsSeenWithTheNextList) {
+  probe.threads[7] = {};
+  run_beside_one_that_runs(5'000 * kMs);
+  probe.threads[8] = {};
+  run_beside_one_that_runs(130 * kMs);
+  EXPECT_EQ(sampler.totals().threads, 3U);
+  EXPECT_EQ(sampler.totals().stacks, 2U);
+}
+
+TEST_F(WallSamplerRest, AThreadThatTakesTheOnlyPlaceOfAnotherIsSeenWithTheListAfter) {
+  probe.threads[7] = {};
+  run_beside_one_that_runs(5'000 * kMs);
+  probe.threads.erase(7);
+  probe.threads[8] = {};
+  run_beside_one_that_runs(250 * kMs);
+  EXPECT_EQ(sampler.totals().stacks, 2U);
+  EXPECT_EQ(probe.forgotten, std::vector<std::uint32_t>{7});
+}
+
+TEST_F(WallSamplerRest, WhereThreadsTakeEachOthersPlacesAllTheTimeTheyAreListedAsOftenAsEver) {
+  std::uint32_t tid = 10;
+  run_beside_one_that_runs(2'000 * kMs);
+  for (int i = 0; i < 20; ++i) {
+    probe.threads.erase(tid);
+    probe.threads[++tid] = {};
+    run_beside_one_that_runs(500 * kMs);
+  }
+  EXPECT_GE(sampler.totals().stacks, 20U);
+  EXPECT_GT(probe.lists, 75U);
+}
+
 }  // namespace
 }  // namespace dial9::internal

@@ -38,6 +38,8 @@ class FakeProbe final : public ThreadProbe {
   std::uint64_t cpu = 0;
   bool has_clocks = true;  // of threads
   bool has_accounts = true;
+  bool has_count = true;
+  std::uint64_t lists = 0;
   std::uint64_t accounts = 0;
   std::uint64_t clocks = 0;
   std::uint64_t looks = 0;
@@ -46,9 +48,13 @@ class FakeProbe final : public ThreadProbe {
   std::uint64_t now_ns() override { return now; }
   std::uint64_t cpu_ns() override { return cpu; }
   bool list(std::vector<std::uint32_t>* tids) override {
+    ++lists;
     tids->clear();
     for (const auto& [tid, thread] : threads) tids->push_back(tid);
     return true;
+  }
+  std::optional<std::uint64_t> count() override {
+    return has_count ? std::optional<std::uint64_t>(threads.size() + 1) : std::nullopt;
   }
   std::optional<SchedReading> account(std::uint32_t tid) override {
     ++accounts;
