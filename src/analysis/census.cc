@@ -297,18 +297,7 @@ void Census::on_loss(const format::Event& event, const Plan& plan) {
 }
 
 // Stretches may overlap: of several runs, or as a recovery tells one again.
-std::uint64_t Census::off_ns() const {
-  auto stretches = off_;
-  std::sort(stretches.begin(), stretches.end());
-  std::uint64_t sum_ns = 0;
-  std::uint64_t until_ns = 0;
-  for (const auto& [first_ns, last_ns] : stretches) {
-    const std::uint64_t from_ns = std::max(first_ns, until_ns);
-    sum_ns += last_ns - std::min(from_ns, last_ns);
-    until_ns = std::max(until_ns, last_ns);
-  }
-  return sum_ns;
-}
+std::uint64_t Census::off_ns() const { return covered_ns(off_); }
 
 std::map<std::string, Census::Loss> Census::loss() const {
   std::map<std::string, Loss> out = loss_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "analysis/segment_gaps.h"
+#include "analysis/stretches.h"
 #include "analysis/trace.h"
 #include "format/decoder.h"
 
@@ -136,7 +137,7 @@ class Census {
   std::map<std::pair<std::string, std::string>, std::uint64_t> last_shed_ns_;
   std::map<std::string, std::string> metadata_;
   std::vector<Anchor> anchors_;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> off_;         // from when to when
+  TimeStretches off_;                                                // from when to when
   bool has_more_off_ = false;                                        // than are kept
   std::unordered_map<std::uint64_t, std::uint64_t> last_of_worker_;  // in this stream
   std::uint64_t inputs_ = 0;

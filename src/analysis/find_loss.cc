@@ -5,11 +5,11 @@
 #include <map>
 #include <utility>
 
-#include "analysis/counts.h"
 #include "analysis/finders.h"
 #include "analysis/human.h"
 #include "analysis/report.h"
 #include "analysis/segment_gaps.h"
+#include "analysis/stretches.h"
 
 namespace dial9::analysis {
 namespace {
@@ -33,7 +33,7 @@ struct Cause {
   std::uint64_t first_ns = ~std::uint64_t{0};
   std::uint64_t last_ns = 0;
   std::uint64_t records = 0;
-  std::uint64_t length_ns = 0;  // of all records
+  TimeStretches stretches;
 };
 
 std::string stretches_text(const Trace& trace, const Cause& cause) {
@@ -72,7 +72,7 @@ Finding unknown_loss(const Trace& trace, const std::string& name, const Cause& c
 // Nothing is wrong; but whoever misses something there must know why.
 Finding recording_off(const Trace& trace, const Cause& cause) {
   Finding finding = begin_finding(kRecordingOff, cause, cause.records);
-  finding.message = "recording was off for " + human_duration(cause.length_ns) +
+  finding.message = "recording was off for " + human_duration(covered_ns(cause.stretches)) +
                     "; nothing is known of that time";
   finding.evidence.push_back("first at " + moment_text(trace, cause.first_ns) + ", last until " +
                              moment_text(trace, cause.last_ns) +
@@ -107,8 +107,7 @@ void find_loss(const FindContext& context, Findings& out) {
     cause.first_ns = std::min(cause.first_ns, record.first_ns);
     cause.last_ns = std::max(cause.last_ns, record.last_ns);
     ++cause.records;
-    cause.length_ns =
-        sum_of(cause.length_ns, record.last_ns - std::min(record.first_ns, record.last_ns));
+    cause.stretches.emplace_back(record.first_ns, record.last_ns);
   }
   for (const auto& [key, cause] : causes) {
     const std::string name(trace.names.text(key.first));

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <utility>
 #include <vector>
 
+#include "analysis/stretches.h"
 #include "analysis/trace.h"
 
 namespace dial9::analysis {
@@ -19,16 +19,7 @@ class LossRanges {
     for (const LossRecord& record : loss) {
       ranges_.emplace_back(record.first_ns, record.last_ns);
     }
-    std::sort(ranges_.begin(), ranges_.end());
-    std::size_t kept = 0;
-    for (const auto& range : ranges_) {
-      if (kept != 0 && range.first <= ranges_[kept - 1].second) {
-        ranges_[kept - 1].second = std::max(ranges_[kept - 1].second, range.second);
-      } else {
-        ranges_[kept++] = range;
-      }
-    }
-    ranges_.resize(kept);
+    merge_stretches(ranges_);
   }
 
   bool touches(std::uint64_t from_ns, std::uint64_t to_ns) const {
@@ -39,7 +30,7 @@ class LossRanges {
   }
 
  private:
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges_;
+  TimeStretches ranges_;
 };
 
 }  // namespace dial9::analysis

@@ -179,9 +179,14 @@ TEST(RecordingOff, CountsATimeThatIsToldTwiceOnce) {
   for (const std::uint64_t first : {2U, 3U, 9U, 2U}) {
     builder.loss(10 * kSecond, "recording_off", 0, first * kSecond, (first + 3) * kSecond);
   }
+  const std::vector<std::uint8_t> bytes = builder.take();
   Census census;
-  count(census, {builder.take()});
+  count(census, {bytes});
   EXPECT_EQ(census.off_ns(), 7 * kSecond) << "from 2 to 6, and from 9 to 12";
+  const auto findings = diagnose(load(bytes));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].message,
+            "recording was off for 7.00 s; nothing is known of that time");
 }
 
 }  // namespace
