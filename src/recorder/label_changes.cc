@@ -10,24 +10,39 @@ namespace dial9::internal {
 
 constinit std::uint32_t g_label_watchers = 0;
 static constinit std::uint32_t g_watch_number = 0;
+static constinit std::uint64_t g_unwatched_ns = 0;
 
 std::uint32_t label_watch_number() noexcept {
   return __atomic_load_n(&g_watch_number, __ATOMIC_ACQUIRE);
+}
+
+std::uint64_t labels_unwatched_ns() noexcept {
+  return __atomic_load_n(&g_unwatched_ns, __ATOMIC_RELAXED);
 }
 
 bool watch_labels(LabelWatcher watcher) noexcept {
   if (!require_label_teller()) return false;
   // Who begins or ends a label from now on tells it. What is under way is over by the time that the
   // teller lists what holds (LabelTeller::kGraceNs).
-  const std::uint32_t before =
-      __atomic_fetch_or(&g_label_watchers, static_cast<std::uint32_t>(watcher), __ATOMIC_SEQ_CST);
-  // Release: who sees the number sees the watcher.
-  if (before == 0) __atomic_fetch_add(&g_watch_number, 1, __ATOMIC_RELEASE);
+  __atomic_fetch_or(&g_label_watchers, static_cast<std::uint32_t>(watcher), __ATOMIC_SEQ_CST);
   return true;
 }
 
 void unwatch_labels(LabelWatcher watcher) noexcept {
-  __atomic_fetch_and(&g_label_watchers, ~static_cast<std::uint32_t>(watcher), __ATOMIC_SEQ_CST);
+  const std::uint32_t own = static_cast<std::uint32_t>(watcher);
+  std::uint32_t watchers = __atomic_load_n(&g_label_watchers, __ATOMIC_RELAXED);
+  bool is_noted = false;
+  do {
+    if ((watchers & own) == 0) return;
+    // Before it leaves, so that whoever finds the same number knows that nobody had left by then.
+    // Release: who sees the number sees the time (pairs with label_watch_number()).
+    if (watchers == own && !is_noted) {
+      __atomic_store_n(&g_unwatched_ns, now_ns(), __ATOMIC_RELAXED);
+      __atomic_fetch_add(&g_watch_number, 1, __ATOMIC_RELEASE);
+      is_noted = true;
+    }
+  } while (!__atomic_compare_exchange_n(&g_label_watchers, &watchers, watchers & ~own, true,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 }
 
 void tell_label(std::uint64_t task) noexcept {

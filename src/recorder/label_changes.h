@@ -18,8 +18,11 @@ DIAL9_EVENT(LabelChangeEvent, (std::uint32_t, tid), (std::uint64_t, task_id), (b
 // Who asks. Each says so for itself.
 enum class LabelWatcher : std::uint32_t { kCpuSamples = 1, kSwitches = 2 };
 extern std::uint32_t g_label_watchers;
-// Rises when the first comes: what changed before wasn't told.
+// Rises as the last one leaves: what changes from then on isn't told.
 std::uint32_t label_watch_number() noexcept;
+// When that was, by the recorder's clock; it was a little later, never before. Asked after the
+// number.
+std::uint64_t labels_unwatched_ns() noexcept;
 
 // Labels are told from the next change on, and what holds is told by the collector (LabelTeller).
 // False: they can't be. Any thread; not in a signal handler.

@@ -4,7 +4,12 @@
 #include "recorder/label_changes.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +19,7 @@
 #include "dial9/label.h"
 #include "dial9/runtime.h"
 #include "recorder/label_teller.h"
+#include "recorder/labels.h"
 #include "recorder/recording_state.h"
 #include "recorder/test_support.h"
 
@@ -219,6 +225,110 @@ TEST_F(LabelTelling, BeginsAnewAfterAPauseInWhichNothingWasTold) {
   ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
   teller_.attend(0);
   EXPECT_TRUE(teller_.take().empty());
+}
+
+TEST_F(LabelTelling, TellsHowFarItReachesAsTheLastWatcherLeaves) {
+  ASSERT_TRUE(watch_labels(LabelWatcher::kCpuSamples));
+  {
+    const label any("tenant", "acme");
+  }
+  begin();
+  told();
+  unwatch_labels(LabelWatcher::kCpuSamples);
+  EXPECT_TRUE(teller_.drained(g_now_ns + 1, false));
+  teller_.attend(0);
+  EXPECT_TRUE(teller_.take().empty()) << "another one watches on";
+  unwatch_labels(LabelWatcher::kSwitches);
+  const std::uint64_t left_ns = labels_unwatched_ns();
+  teller_.attend(0);
+  EXPECT_TRUE(teller_.drained(left_ns - LabelTeller::kGraceNs - 1, false));
+  told();
+  teller_.attend(0);
+  EXPECT_TRUE(teller_.drained(left_ns + 1, false)) << "before the next second is over";
+  const Trace end = told();
+  EXPECT_EQ(end.numbers("LabelCoverageEvent", "until_ns").at(0), left_ns - LabelTeller::kGraceNs);
+  EXPECT_EQ(end.numbers("LabelCoverageEvent", "lists_tasks").at(0), 0U);
+  teller_.attend(0);
+  EXPECT_FALSE(teller_.drained(left_ns + 2, true));
+  EXPECT_TRUE(teller_.opening().empty());
+}
+
+TEST_F(LabelTelling, ReachesNoFurtherThanTheLastWatcherWhoeverComesBeforeTheNextPass) {
+  begin();
+  unwatch_labels(LabelWatcher::kSwitches);
+  const std::uint64_t left_ns = labels_unwatched_ns();
+  {
+    const label untold("tenant", "acme");
+  }
+  ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
+  EXPECT_TRUE(teller_.drained(left_ns + 1, true));
+  EXPECT_EQ(told().numbers("LabelCoverageEvent", "until_ns").at(0),
+            left_ns - LabelTeller::kGraceNs);
+  unwatch_labels(LabelWatcher::kSwitches);
+  ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
+  EXPECT_FALSE(teller_.drained(left_ns + 2, true)) << "two have left: when the first did is lost";
+}
+
+// In the child of a fork the labels of its parent's threads lie about as if they were open.
+TEST_F(LabelTelling, OfAForksChildNoThreadsAreListedWhileOneMayBeItsParents) {
+  auto inherited = std::make_unique<label>("tenant", "acme");
+  begin();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    begin();
+    const Trace before = Trace::of(teller_.opening());
+    inherited.reset();
+    const Trace after = Trace::of(teller_.opening());
+    const auto lists = [](const Trace& trace) {
+      return trace.numbers("LabelCoverageEvent", "lists_threads").at(0) != 0;
+    };
+    const bool is_silent = changes(before, this_tid(), 0).empty() &&
+                           before.count("LabelChangeEvent") == 0 && !lists(before);
+    ::_exit(!is_silent ? 1 : !lists(after) ? 2 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1: it was told of; 2: its end was not seen";
+}
+
+// Nobody would see the thread's end: where all keys are taken, or the first 32 of them. Those of a
+// process are taken at its first recorder, so this is one of its own: the same test, begun anew.
+TEST(LabelsOfUnwatchedThreads, AreToldAsUnknownAndTheirTasksLabelsAreNot) {
+  constexpr const char* kMark = "DIAL9_TEST_TAKES_KEYS";
+  if (::getenv(kMark) == nullptr) {
+    const std::string own = std::filesystem::read_symlink("/proc/self/exe");
+    const std::string command =
+        std::string(kMark) + "=1 '" + own + "' --gtest_filter='LabelsOfUnwatchedThreads.*'";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    return;
+  }
+  for (pthread_key_t key = 0; ::pthread_key_create(&key, nullptr) == 0;) {
+  }
+  SteppedRecorder recorder(RecorderOptions::memory(kTestBudget), false);
+  ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
+  std::uint32_t tid = 0;
+  std::vector<OpenLabel> listed;
+  std::thread([&] {
+    tid = this_tid();
+    const label of_thread("n", "thread");
+    {
+      const runtime::CurrentTask task({84, nullptr});
+      const label of_task("n", "task");
+    }
+    EXPECT_TRUE(list_thread_labels(
+        [](void* to, const OpenLabel& open) {
+          static_cast<std::vector<OpenLabel>*>(to)->push_back(open);
+          return true;
+        },
+        &listed));
+  }).join();
+  unwatch_labels(LabelWatcher::kSwitches);
+  const Trace trace = recorder.read();
+  EXPECT_EQ(changes(trace, tid, 0), "? ?");
+  EXPECT_EQ(changes(trace, 0, 84), "task -");
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_FALSE(listed[0].is_known);
 }
 
 }  // namespace

@@ -78,25 +78,22 @@ void add_changes(SampleStreams& streams, const std::vector<OpenLabel>& labels,
 LabelTeller::LabelTeller(std::uint64_t (*now_ns)() noexcept)
     : now_ns_(now_ns),
       streams_(std::make_unique<SampleStreams>(add_schema)),
-      process_(process_number()) {}
+      process_(process_number()) {
+  begin_anew();
+}
 
 std::uint64_t LabelTeller::attend(std::uint64_t now_ns) {
   const std::uint32_t process = process_number();
-  const std::uint32_t watch_number = label_watch_number();
-  const bool is_watched = are_labels_watched();
   if (process_ != process) {
     const bool is_forked = process_ != 0;  // else nothing was recorded yet
     is_child_ = is_child_ || is_forked;
     if (is_forked) (void)streams_.release();  // the parent's: it may have been in there
     streams_ = std::make_unique<SampleStreams>(add_schema);
   }
-  if (process_ != process || watch_number_ != watch_number || is_resting_ || !is_watched) {
-    begin_anew();
-  }
+  if (process_ != process || is_resting_ || is_over()) begin_anew();
   process_ = process;
-  watch_number_ = watch_number;
   is_resting_ = false;
-  if (!is_watched) return kNever;
+  if (!are_labels_watched() || label_watch_number() != watch_number_) return kNever;
   const std::uint64_t now = now_ns_();
   if (asked_ns_ == 0) asked_ns_ = now;
   if (since_ns_ == 0 && now >= asked_ns_ + kGraceNs) since_ns_ = now;
@@ -105,7 +102,26 @@ std::uint64_t LabelTeller::attend(std::uint64_t now_ns) {
 
 bool LabelTeller::is_telling() const { return since_ns_ != 0 && process_ == process_number(); }
 
+// Up to when every change was told since all this began: kNever where the last watcher hasn't left,
+// 0 where others have come and left since. What a thread was about to do as he left isn't told.
+std::uint64_t LabelTeller::watched_until() const {
+  const std::uint32_t left = label_watch_number() - watch_number_;
+  if (left == 0) return kNever;
+  const std::uint64_t at_ns = labels_unwatched_ns();
+  const bool is_of_it = left == 1 && label_watch_number() - watch_number_ == 1;
+  return is_of_it ? at_ns - std::min(at_ns, kGraceNs) : 0;
+}
+
+// The last watcher has left, and what was told until then is told of, or another one waits.
+bool LabelTeller::is_over() const {
+  const std::uint64_t until_ns = watched_until();
+  if (until_ns == kNever) return false;
+  return since_ns_ == 0 || until_ns <= std::max(since_ns_, told_until_ns_) || !has_labels() ||
+         are_labels_watched();
+}
+
 void LabelTeller::begin_anew() {
+  watch_number_ = label_watch_number();
   asked_ns_ = since_ns_ = until_ns_ = told_until_ns_ = 0;
   next_list_ns_ = 0;
   list_gap_ns_ = kTellNs;
@@ -116,9 +132,11 @@ void LabelTeller::begin_anew() {
 void LabelTeller::rest() { is_resting_ = true; }
 
 bool LabelTeller::drained(std::uint64_t before_ns, bool is_all) {
-  if (!is_telling() || before_ns < since_ns_) return false;
-  until_ns_ = std::max(until_ns_, before_ns);
-  is_due_ = is_all;
+  const std::uint64_t most_ns = watched_until();
+  const std::uint64_t until_ns = std::min(before_ns, most_ns);
+  if (!is_telling() || until_ns < since_ns_) return false;
+  until_ns_ = std::max(until_ns_, until_ns);
+  is_due_ = is_all || until_ns == most_ns;
   return true;
 }
 
@@ -126,7 +144,7 @@ std::vector<SourceStream> LabelTeller::take() {
   if (!is_telling()) return {};
   const bool has_news = has_labels() && until_ns_ > told_until_ns_;
   const bool is_due = has_news && (is_due_ || until_ns_ >= told_until_ns_ + kTellNs);
-  const bool lists = !has_listed_ && now_ns_() >= next_list_ns_;
+  const bool lists = !has_listed_ && now_ns_() >= next_list_ns_ && watched_until() == kNever;
   if (!is_due && !lists) return {};
   tell(*streams_, lists);
   std::vector<SourceStream> streams = streams_->take();
@@ -138,7 +156,7 @@ std::vector<std::uint8_t> LabelTeller::opening() {
   std::vector<std::uint8_t> bytes;
   if (!is_telling()) return bytes;
   SampleStreams own(add_schema);
-  tell(own, true);
+  tell(own, watched_until() == kNever);
   for (const SourceStream& stream : own.take()) {
     bytes.insert(bytes.end(), stream.bytes.begin(), stream.bytes.end());
   }

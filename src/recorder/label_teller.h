@@ -1,6 +1,7 @@
 // Tells which labels hold, and up to when all changes are in the trace: at the begin of each
-// segment, since what was told before may be evicted by then, and about once a second. Strongest
-// property: what it can't be sure of it doesn't say, and readers take the label for unknown.
+// segment, since what was told before may be evicted by then, about once a second, and as the last
+// watcher leaves. Strongest property: what it can't be sure of it doesn't say, and readers take the
+// label for unknown.
 // Spec: docs/spec/cpu_samples.md, "Labels of what the kernel samples".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -32,6 +33,8 @@ class LabelTeller final : public StreamSource {
 
  private:
   bool is_telling() const;
+  std::uint64_t watched_until() const;
+  bool is_over() const;
   void begin_anew();
   void tell(SampleStreams& streams, bool lists);
 
@@ -40,7 +43,7 @@ class LabelTeller final : public StreamSource {
   std::uint32_t process_;
   bool is_child_ = false;  // of a fork: threads' labels may be those of its parent's
   bool is_resting_ = false;
-  std::uint32_t watch_number_ = 0;  // of which all below is
+  std::uint32_t watch_number_ = 0;  // as all below began
   std::uint64_t asked_ns_ = 0;      // labels are watched and recorded since; 0: they aren't
   std::uint64_t since_ns_ = 0;      // every change from here on is told; 0: none is
   std::uint64_t until_ns_ = 0;      // and up to here is in a segment
@@ -48,7 +51,7 @@ class LabelTeller final : public StreamSource {
   std::uint64_t next_list_ns_ = 0;  // not tried again before; each time twice as long
   std::uint64_t list_gap_ns_ = 0;
   bool has_listed_ = false;  // since since_ns_
-  bool is_due_ = false;      // a segment is about to be sealed
+  bool is_due_ = false;      // a segment is about to be sealed, or nobody watches any more
 };
 
 // Adds it to the process's sources. False: there are too many.

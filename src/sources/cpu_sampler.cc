@@ -256,9 +256,9 @@ bool CpuSampler::stop() {
   State& state = guard.state();
   if (!state.is_on) return false;
   state.is_on = false;
-  unwatch_labels(LabelWatcher::kCpuSamples);
   state.backend->halt();
   drain(state);
+  unwatch_labels(LabelWatcher::kCpuSamples);  // up to here samples have their labels
   ++state.version;
   return true;
 }
