@@ -3,8 +3,6 @@
 #include "analysis/flame.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <functional>
 #include <queue>
 #include <tuple>
@@ -12,12 +10,12 @@
 
 #include "analysis/counts.h"
 #include "analysis/human.h"
+#include "base/cut_text.h"
 
 namespace dial9::analysis {
 namespace {
 
 constexpr std::size_t kFirstSlots = 1024;
-constexpr std::string_view kCutMark = "…#";  // and a hash of the whole
 
 std::uint64_t mix(std::uint64_t hash) {
   hash *= 0xff51afd7ed558ccdU;
@@ -28,14 +26,6 @@ std::uint64_t mix(std::uint64_t hash) {
 
 std::uint64_t hash_pair(std::uint32_t a, std::uint32_t b) {
   return mix((std::uint64_t{a} << 32) | b);
-}
-
-std::uint64_t hash_text(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  }
-  return hash;
 }
 
 // The slot that holds what `is_it` knows, or the free one where it belongs.
@@ -74,10 +64,9 @@ FlameTree::FlameTree(FlameUnit unit, bool is_inverted, FlameLimits limits, Flame
 
 // One that was cut by a tree with the same limits stays as it is.
 bool FlameTree::is_short(std::string_view text) const {
-  constexpr std::size_t kTailBytes = kCutMark.size() + 16;
   return text.size() <= limits_.max_name_bytes ||
-         (text.size() <= limits_.max_name_bytes + kTailBytes && text.size() > kTailBytes &&
-          text.substr(text.size() - kTailBytes).starts_with(kCutMark));
+         (text.size() <= limits_.max_name_bytes + kCutTailBytes && text.size() > kCutTailBytes &&
+          text.substr(text.size() - kCutTailBytes).starts_with(kCutMark));
 }
 
 // Two long names that begin alike stay two.
@@ -85,14 +74,7 @@ NameId FlameTree::bounded(std::string_view text) {
   if (is_short(text)) {
     return names_.intern(text);
   }
-  std::array<char, 32> tail{};
-  std::snprintf(tail.data(), tail.size(), "%s%016llx", kCutMark.data(),
-                static_cast<unsigned long long>(hash_text(text)));
-  std::size_t kept = limits_.max_name_bytes;
-  while (kept != 0 && (static_cast<unsigned char>(text[kept]) & 0xC0) == 0x80) {
-    --kept;  // not within a letter
-  }
-  return names_.intern(std::string(text.substr(0, kept)) + tail.data());
+  return names_.intern(cut_text(text, limits_.max_name_bytes));
 }
 
 std::uint64_t FlameTree::hash_of(const Frame& frame) {

@@ -3,8 +3,14 @@
 #include "symbolize/frame_bytes.h"
 
 #include "base/bytes.h"
+#include "base/cut_text.h"
 
 namespace dial9::symbolize {
+
+std::string bounded_text(std::string_view text) {
+  if (text.size() <= kMostTextBytes) return std::string(text);
+  return cut_text(text, kMostTextBytes - kCutTailBytes);
+}
 
 void ByteWriter::u32(std::uint32_t value) {
   bytes_.resize(bytes_.size() + sizeof value);
@@ -17,7 +23,7 @@ void ByteWriter::u64(std::uint64_t value) {
 }
 
 void ByteWriter::text(std::string_view text) {
-  text = text.substr(0, kMostTextBytes);
+  if (text.size() > kMostTextBytes) return this->text(bounded_text(text));
   u32(static_cast<std::uint32_t>(text.size()));
   bytes_.insert(bytes_.end(), text.begin(), text.end());
 }

@@ -15,8 +15,9 @@ namespace dial9::symbolize {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Longer texts are cut.
+// Longer texts are cut, and bear a hash of the whole, so that two functions stay two.
 inline constexpr std::size_t kMostTextBytes = 16 << 10;
+std::string bounded_text(std::string_view text);
 inline constexpr std::size_t kMostFramesOfAddress = 64;
 
 class ByteWriter {

@@ -37,6 +37,11 @@ TEST(FrameBytes, HoldNoLongerTextsThanTheirBound) {
   out.text(std::string(20'000, 'n'));
   ByteReader in(out.bytes());
   EXPECT_EQ(in.text().size(), kMostTextBytes);
+  EXPECT_NE(bounded_text(std::string(20'000, 'n') + "1"),
+            bounded_text(std::string(20'000, 'n') + "2"))
+      << "two functions whose names begin alike";
+  EXPECT_EQ(bounded_text(bounded_text(std::string(20'000, 'n'))),
+            bounded_text(std::string(20'000, 'n')));
   ByteWriter lie;
   lie.u32(~std::uint32_t{0});
   ByteReader liar(lie.bytes());

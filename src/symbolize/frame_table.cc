@@ -18,7 +18,7 @@ constexpr std::size_t kNodeBytes = 48;
 
 std::uint32_t FrameTable::text_number(std::string_view text) {
   if (text.empty()) return 0;
-  text = text.substr(0, kMostTextBytes);
+  if (text.size() > kMostTextBytes) return text_number(bounded_text(text));
   if (const auto at = numbers_.find(text); at != numbers_.end()) return at->second;
   const std::string& held = texts_.emplace_back(text);
   const auto number = static_cast<std::uint32_t>(texts_.size());

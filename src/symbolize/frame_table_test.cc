@@ -114,6 +114,8 @@ TEST(FrameTable, HoldsNoMoreOfAnAddressThanItsBounds) {
   table.add(1, std::vector<Frame>(100, Frame{.name = std::string(20'000, 'n')}));
   const std::vector<Frame> frames = table.frames(1);
   ASSERT_EQ(frames.size(), kMostFramesOfAddress);
+  table.add(2, std::vector<Frame>{{.name = std::string(20'000, 'n') + "2"}});
+  EXPECT_NE(table.frames(2).at(0).name, frames[0].name) << "they begin alike";
   EXPECT_EQ(frames[0].name.size(), kMostTextBytes);
 }
 

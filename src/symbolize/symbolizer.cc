@@ -237,8 +237,7 @@ std::string Symbolizer::State::demangled(Module& module, std::string_view name) 
   const auto at = module.demangled.find(name.data());
   if (at != module.demangled.end()) return at->second;
   // "name@@VERSION" where a library has several of it.
-  std::string text = readable_name(name.substr(0, name.find('@')));
-  text.resize(std::min(text.size(), kMostTextBytes));
+  std::string text = bounded_text(readable_name(name.substr(0, name.find('@'))));
   if (has_room()) {
     known_bytes += text.size() + kTextCost;
     module.demangled.emplace(name.data(), text);
