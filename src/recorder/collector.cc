@@ -203,6 +203,11 @@ void Collector::sample(std::uint64_t now_ns) {
   const SourceRun run = run_due_sources(now_ns, clock_.now_ns);
   next_always_ns_ = run.next_always_ns;
   next_busy_ns_ = run.next_busy_ns;
+  attend_streams(now_ns);
+}
+
+void Collector::attend_streams(std::uint64_t now_ns) {
+  if (!clock_.has_sources || recording_epoch() == 0) return;
   for (StreamSource* source : stream_sources()) {
     const ThinnedTime time(budget_, *source, source->is_thinned_, thinned_);
     next_busy_ns_ = std::min(next_busy_ns_, source->attend(now_ns));
@@ -284,6 +289,9 @@ bool Collector::seal_all() {
   const WorkScope own(true);
   own_tid_ = static_cast<std::uint32_t>(::syscall(SYS_gettid));
   const std::uint64_t now = clock_.now_ns();
+  // What the kernel sampled since the last pass belongs into this segment: whoever asks for it may
+  // be in trouble just now.
+  attend_streams(now);
   take_streams(now);
   const std::uint64_t before_ns = internal::now_ns();
   const DrainResult drained = drain_and_report(now, true);

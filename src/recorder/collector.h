@@ -68,6 +68,7 @@ class Collector {
 
  private:
   void sample(std::uint64_t now_ns);
+  void attend_streams(std::uint64_t now_ns);
   void take_streams(std::uint64_t now_ns);
   void tell_drained(std::uint64_t before_ns, bool is_all, std::uint64_t now_ns);
   void take_stream(StreamSource& source, std::uint64_t now_ns);

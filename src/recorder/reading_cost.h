@@ -22,7 +22,8 @@ class ReadingCost {
   void note(std::uint64_t cost_ns) { last_ns_[next_++ % kReadings] = cost_ns; }
   // At most kMostNs; 0 until there were kReadings.
   std::uint64_t period_ns() const {
-    return std::min(*std::min_element(last_ns_.begin(), last_ns_.end()) * share_, kMostNs);
+    const std::uint64_t least_ns = *std::min_element(last_ns_.begin(), last_ns_.end());
+    return std::min(std::min(least_ns, kMostNs) * share_, kMostNs);
   }
 
  private:
