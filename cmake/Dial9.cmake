@@ -47,17 +47,18 @@ if(DIAL9_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER "${DIAL9_CCACHE}")
 endif()
 
-# dial9_library(NAME SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [ENGINE])
-# ENGINE: builds without exceptions and RTTI, since the same code runs as WASM.
+# dial9_library(NAME SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [ENGINE | BARE])
+# ENGINE: throws nothing itself (tools/tidy) and has no RTTI, but cleans up where there is no memory.
+# BARE: doesn't clean up either: what a host links (docs/adr/0008-clean-up-without-memory.md).
 function(dial9_library name)
-  cmake_parse_arguments(arg "ENGINE" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "ENGINE;BARE" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC ${arg_DEPS} PRIVATE $<BUILD_INTERFACE:dial9_build> ${arg_PRIVATE_DEPS})
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  if(arg_ENGINE)
-    target_compile_options(${name} PRIVATE -fno-exceptions -fno-rtti)
+  if(arg_ENGINE OR arg_BARE)
+    target_compile_options(${name} PRIVATE -fno-rtti $<$<BOOL:${arg_BARE}>:-fno-exceptions>)
   endif()
 endfunction()
 

@@ -113,6 +113,9 @@ Result<void> Gunzip::State::inflate_some(std::span<const std::uint8_t>& bytes) {
         return sunk;
       }
     }
+    if (result == Z_MEM_ERROR) {  // its window is taken late
+      return make_error(ErrorCode::kLimit, "cannot go on to inflate: out of memory", offset);
+    }
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
       const std::uint64_t at = offset + (fed - stream.avail_in);
       return make_error(ErrorCode::kCorrupt,

@@ -5,16 +5,15 @@
 #include "server/details_json.h"
 
 #include <cinttypes>
-#include <nlohmann/json.hpp>
 
 #include "server/facts.h"
+#include "server/json.h"
 
 namespace dial9::server {
 namespace {
 
 using analysis::kNoIndex;
 using analysis::kUnknownNs;
-using nlohmann::json;
 
 constexpr std::size_t kMaxBlocks = 20;
 

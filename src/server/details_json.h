@@ -4,16 +4,16 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 
+#include "server/json_fwd.h"
 #include "server/run.h"
 
 namespace dial9::server {
 
 // Indexes are valid in the run's trace.
-nlohmann::json poll_json(const Run& run, std::uint32_t poll);
-nlohmann::json park_json(const Run& run, std::uint32_t park);
-nlohmann::json span_json(const Run& run, std::uint32_t span);
-nlohmann::json event_json(const Run& run, EventRef event);
+json poll_json(const Run& run, std::uint32_t poll);
+json park_json(const Run& run, std::uint32_t park);
+json span_json(const Run& run, std::uint32_t span);
+json event_json(const Run& run, EventRef event);
 
 }  // namespace dial9::server

@@ -5,10 +5,10 @@
 
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "server/json.h"
 #include "server/profile_json.h"
 #include "server/run.h"
 
@@ -22,7 +22,7 @@ class Facts {
     if (!value.empty()) add(name, value, nullptr);
   }
   void duration(std::string_view name, std::uint64_t ns) {
-    add(name, ns == analysis::kUnknownNs ? nlohmann::json() : nlohmann::json(ns), "ns");
+    add(name, ns == analysis::kUnknownNs ? json() : json(ns), "ns");
   }
   void count(std::string_view name, std::uint64_t value) { add(name, value, nullptr); }
   void moment(std::string_view name, std::uint64_t at_ns) {
@@ -34,15 +34,15 @@ class Facts {
     facts_.back()["task"] = std::to_string(run_.trace().tasks.id[task]);
   }
   void cell(std::string_view name, const analysis::Cell& cell, std::string_view unit) {
-    add(name, value_of(cell), unit.empty() ? nlohmann::json() : nlohmann::json(unit));
+    add(name, value_of(cell), unit.empty() ? json() : json(unit));
   }
-  nlohmann::json take() { return std::move(facts_); }
+  json take() { return std::move(facts_); }
 
  private:
-  void add(std::string_view name, nlohmann::json value, nlohmann::json unit) {
+  void add(std::string_view name, json value, json unit) {
     facts_.push_back({{"name", name}, {"value", std::move(value)}, {"unit", std::move(unit)}});
   }
-  nlohmann::json value_of(const analysis::Cell& cell) const {
+  json value_of(const analysis::Cell& cell) const {
     constexpr double kExactInteger = 9007199254740992.0;  // 2^53: above, JSON numbers lose digits
     using analysis::CellType;
     switch (cell.type) {
@@ -69,7 +69,7 @@ class Facts {
   }
 
   const Run& run_;
-  nlohmann::json facts_ = nlohmann::json::array();
+  json facts_ = json::array();
 };
 
 }  // namespace dial9::server

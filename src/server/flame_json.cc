@@ -4,19 +4,18 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "analysis/compared_runs.h"
 #include "analysis/flame_diff.h"
 #include "analysis/flame_view.h"
 #include "analysis/human.h"
 #include "server/flame_query.h"
+#include "server/json.h"
 
 namespace dial9::server {
 namespace {
 
 using analysis::StackOf;
-using nlohmann::json;
 
 constexpr std::uint32_t kMostFunctions = 1'000;
 constexpr std::uint64_t kMostMoments = 4'000;

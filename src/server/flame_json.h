@@ -6,13 +6,13 @@
 #pragma once
 
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/stack_names.h"
+#include "server/json_fwd.h"
 #include "server/router.h"
 #include "server/run.h"
 
@@ -75,6 +75,6 @@ Response flame_diff(const Call& call, const Run& run, const Run& before, SharedN
 // Names those frames of a stack's details that the trace itself doesn't. `is_return`: the first is
 // where a call returns to.
 void name_frames(const Run& run, SharedNamer& namer, std::uint32_t stack, std::uint64_t at_ns,
-                 bool is_return, nlohmann::json& frames);
+                 bool is_return, json& frames);
 
 }  // namespace dial9::server

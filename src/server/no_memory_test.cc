@@ -2,25 +2,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "analysis/testing/cpu_trace.h"
 #include "base/unique_fd.h"
 #include "server/http.h"
 #include "server/memory_reserve.h"
+#include "server/routes.h"
+#include "server/testing/sample_runs.h"
 
 namespace dial9::server {
 namespace {
@@ -47,15 +53,6 @@ void free_all() {
   while (g_held != nullptr) std::free(std::exchange(g_held, g_held->next));
 }
 
-Response answer(const Request& request) {
-  if (request.target == "/eat") eat_all();
-  if (request.target == "/free") free_all();
-  const std::string work(std::size_t{24} << 20, '.');  // more than all of the reserve
-  Response out;
-  out.body = work.substr(0, 100);
-  return out;
-}
-
 std::uint64_t address_space_bytes() {
   unsigned long pages = 0;
   std::FILE* const file = std::fopen("/proc/self/statm", "re");
@@ -64,10 +61,65 @@ std::uint64_t address_space_bytes() {
   return std::uint64_t{pages} * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+// So many bytes of address space are left from now on; what the allocator holds is given back.
+void leave(std::uint64_t bytes) {
+  ::malloc_trim(0);
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0) ::_exit(15);
+  limit.rlim_cur = std::min<rlim_t>(address_space_bytes() + bytes, limit.rlim_max);
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(16);
+}
+
+// Samples in many functions.
+testing::Bytes sampled() {
+  analysis::testing::CpuTrace made;
+  for (std::uint64_t i = 0; i < 4'000; ++i) {
+    made.add({.at_ns = testing::kOriginNs + i * 10'000,
+              .frames = {0x1000 + i % 1'999, 0x9000 + i % 97, 0xf000}});
+  }
+  return made.builder.take();
+}
+
+// Of runs "a", "b" and "s". Made once, in the child.
+const Service& service() {
+  static RunStore* const store = [] {
+    auto source = std::make_unique<testing::MemoryRuns>();
+    source->add("a", testing::dense_trace(20'000));
+    source->add("b", testing::dense_trace(40'000));
+    source->add("s", sampled());
+    return new RunStore(std::move(source), StoreOptions{});
+  }();
+  static const Service* const service =
+      new Service(AccessRules{}, *store, std::span<const Asset>{});
+  return *service;
+}
+
+Response answer(const Request& request) {
+  constexpr std::string_view kLeave = "/leave/";
+  if (request.target.starts_with("/api/")) return service().handle(request);
+  if (request.target.starts_with(kLeave)) {
+    leave(std::strtoull(request.target.c_str() + kLeave.size(), nullptr, 10));
+    return {};
+  }
+  if (request.target == "/eat") eat_all();
+  if (request.target == "/free") free_all();
+  if (request.target == "/used") {
+    const struct mallinfo2 facts = ::mallinfo2();
+    Response out;
+    out.body = std::to_string(facts.uordblks + facts.hblkhd);
+    return out;
+  }
+  const std::string work(std::size_t{24} << 20, '.');  // more than all of the reserve
+  Response out;
+  out.body = work.substr(0, 100);
+  return out;
+}
+
 // Tells its port, and serves until the other end of `out` is closed.
 [[noreturn]] void serve_in_little(int out) {
+  ::mallopt(M_ARENA_MAX, 1);  // all threads find what it leaves
   HttpOptions options;
-  options.threads = 1;  // of one arena of the C library, all of which it eats
+  options.threads = 1;
   auto server = HttpServer::listen(options, answer);
   if (!server) ::_exit(11);
   std::thread watch([&] {
@@ -114,7 +166,7 @@ class NoMemory : public ::testing::Test {
   }
 
   // A connection of its own, with the request on its way.
-  UniqueFd ask(const std::string& target) const {
+  UniqueFd ask(const std::string& target, const char* method = "GET ") const {
     UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -123,7 +175,7 @@ class NoMemory : public ::testing::Test {
     const auto* const to = reinterpret_cast<const sockaddr*>(&address);
     EXPECT_EQ(::connect(socket.get(), to, sizeof address), 0);
     const std::string request =
-        "GET " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        method + target + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     ::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
     return socket;
   }
@@ -137,6 +189,16 @@ class NoMemory : public ::testing::Test {
     return reply;
   }
   std::string get(const std::string& target) const { return reply_on(ask(target)); }
+  std::string post(const std::string& target) const { return reply_on(ask(target, "POST ")); }
+  // Until it is loaded, or can't be.
+  void wait_for(const std::string& run) const {
+    while (get("/api/v1/runs/" + run).find("loading") != std::string::npos) {
+    }
+  }
+  std::int64_t used() const {
+    const std::string reply = get("/used");
+    return std::strtoll(reply.c_str() + reply.find("\r\n\r\n"), nullptr, 10);
+  }
 
  private:
   UniqueFd ours_;
@@ -163,6 +225,56 @@ TEST_F(NoMemory, IsToldToEachRequestAndTheServerLivesOn) {
   }
   EXPECT_TRUE(get("/free").starts_with("HTTP/1.1 200 "));
   EXPECT_TRUE(get("/a").starts_with("HTTP/1.1 200 "));
+}
+
+// Of each kind of request, and of loads.
+TEST_F(NoMemory, ThatManyRequestsRanOutOfIsGivenBack) {
+  const std::string window = "?t0=0&bin=1e5&bins=2000";
+  std::vector<std::string> targets;
+  for (const std::string& rest :
+       {std::string(), std::string("/summary"), std::string("/findings"), "/lanes" + window,
+        "/spans" + window, "/queues" + window, std::string("/minimap?bins=2000"),
+        std::string("/tasks/7?limit=1000"), std::string("/search?q=7&limit=500"),
+        std::string("/polls/3")}) {
+    targets.push_back("/api/v1/runs/a" + rest);
+  }
+  for (const std::string rest : {"/flame", "/flame?inverted=1", "/samples/7", "/flame/diff"}) {
+    targets.push_back("/api/v1/runs/s" + rest);
+  }
+  for (const std::string run : {"a", "s"}) {
+    post("/api/v1/runs/" + run + "/open");
+    wait_for(run);
+  }
+  std::vector<std::string> right;
+  for (const std::string& target : targets) {
+    right.push_back(get(target));
+    ASSERT_TRUE(right.back().starts_with("HTTP/1.1 200 ")) << target << right.back();
+  }
+  std::int64_t used_at_first = 0;
+  int refused = 0;
+  int failed = 0;  // loads
+  for (int round = 0; round < 26; ++round) {
+    const std::size_t left = std::size_t{1} << (10 + round % 13);
+    get("/leave/" + std::to_string(left));
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const std::string reply = get(targets[i]);
+      EXPECT_TRUE(is_busy(reply) || reply == right[i]) << targets[i] << reply.substr(0, 500);
+      refused += is_busy(reply) ? 1 : 0;
+    }
+    // Its load ends before there is memory again, but for where it can't be known.
+    if (!is_busy(post("/api/v1/runs/b/open"))) wait_for("b");
+    failed += get("/api/v1/runs/b").find("failed") != std::string::npos ? 1 : 0;
+    ASSERT_TRUE(get("/leave/100000000").starts_with("HTTP/1.1 200 "));
+    wait_for("b");
+    post("/api/v1/runs/b/close");
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      EXPECT_TRUE(get(targets[i]) == right[i]) << round << targets[i];
+    }
+    if (round == 12) used_at_first = used();
+  }
+  EXPECT_GT(refused, 26);
+  EXPECT_GT(failed, 6);
+  EXPECT_LT(used() - used_at_first, 64 << 10) << used_at_first;
 }
 
 TEST(MemoryReserve, GivesToAllButToRequests) {

@@ -8,18 +8,17 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "analysis/off_cpu.h"
 #include "analysis/sample_filter.h"
 #include "server/facts.h"
+#include "server/json.h"
 
 namespace dial9::server {
 namespace {
 
 using analysis::kNoIndex;
 using analysis::Leaf;
-using nlohmann::json;
 
 constexpr std::size_t kMaxFrames = 256;
 constexpr std::uint32_t kShortFrames = 4;

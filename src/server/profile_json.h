@@ -5,16 +5,16 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "analysis/stack_names.h"
+#include "server/json_fwd.h"
 #include "server/run.h"
 
 namespace dial9::server {
 
 // [{"name", "file", "line", "address", "inlined"}], leaf first; at most 256 frames.
-nlohmann::json frames_json(const Run& run, std::uint32_t stack,
+json frames_json(const Run& run, std::uint32_t stack,
                            analysis::Leaf leaf = analysis::Leaf::kInterrupted);
 // The names of the first frames, "a < b < c"; addresses where no symbol is known.
 std::string stack_text(const Run& run, std::uint32_t stack);
@@ -22,8 +22,8 @@ std::string stack_text(const Run& run, std::uint32_t stack);
 std::string leaf_text(const Run& run, std::uint32_t stack);
 
 // Indexes are valid in the run's trace.
-nlohmann::json sample_json(const Run& run, std::uint32_t sample);
-nlohmann::json wait_json(const Run& run, std::uint32_t wait);  // off the CPU
-nlohmann::json dump_json(const Run& run, std::uint32_t dump);
+json sample_json(const Run& run, std::uint32_t sample);
+json wait_json(const Run& run, std::uint32_t wait);  // off the CPU
+json dump_json(const Run& run, std::uint32_t dump);
 
 }  // namespace dial9::server

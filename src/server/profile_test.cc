@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "analysis/testing/cpu_trace.h"
 #include "analysis/testing/symbols.h"
 #include "format/encoder.h"
 #include "server/details_json.h"
+#include "server/json.h"
 #include "server/profile_json.h"
 #include "server/sample_columns.h"
 #include "server/summary_json.h"
@@ -20,7 +19,6 @@ namespace {
 
 using format::Encoder;
 using format::FieldType;
-using nlohmann::json;
 
 constexpr std::uint64_t kOriginNs = testing::kOriginNs;
 

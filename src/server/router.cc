@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "server/json.h"
 
 namespace dial9::server {
 namespace {
@@ -147,9 +148,9 @@ Response Router::handle(const Request& request) const {
 Response error_response(unsigned status, std::string_view code, std::string_view message) {
   Response out;
   out.status = status;
-  const nlohmann::json body = {
+  const json body = {
       {"error", {{"code", std::string(code)}, {"message", std::string(message)}}}};
-  out.body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  out.body = body.dump(-1, ' ', false, json::error_handler_t::replace);
   return out;
 }
 

@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "analysis/off_cpu.h"
 #include "server/details_json.h"
 #include "server/flame_query.h"
 #include "server/gzip.h"
+#include "server/json.h"
 #include "server/lane_columns.h"
 #include "server/profile_json.h"
 #include "server/sample_columns.h"
@@ -26,7 +26,6 @@
 namespace dial9::server {
 namespace {
 
-using nlohmann::json;
 constexpr std::string_view kPrefix = "/api/v1";
 constexpr std::size_t kMaxRuns = 1000;
 constexpr std::uint64_t kMaxHits = 500;

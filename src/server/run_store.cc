@@ -36,6 +36,7 @@ struct RunStore::Entry {
   RunInfo info;
   RunState state = RunState::kClosed;
   std::string error;
+  bool had_no_memory = false;  // why it failed, where there was none for an error either
   std::shared_ptr<const Run> run;
   std::uint64_t used = 0;
   std::atomic<std::uint64_t> bytes_done{0};
@@ -44,6 +45,9 @@ struct RunStore::Entry {
 };
 
 namespace {
+
+constexpr const char* kNoMemory =
+    "out of memory: close other runs, or start the server with a smaller --memory";
 
 std::optional<RunInfo> find_run(std::vector<RunInfo>& runs, const std::string& id) {
   for (RunInfo& run : runs) {
@@ -87,7 +91,8 @@ Result<RunStatus> RunStore::open(const std::string& run) {
   auto info = find_run(*runs, run);
   if (!info) return no_such_run(run);
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<Entry>& entry = entries_[run];
+  const auto found = entries_.find(run);
+  std::shared_ptr<Entry> entry = found == entries_.end() ? nullptr : found->second;
   const bool is_there =
       entry && (entry->state == RunState::kLoading ||
                 (entry->state == RunState::kReady && entry->info.bytes == info->bytes &&
@@ -95,8 +100,11 @@ Result<RunStatus> RunStore::open(const std::string& run) {
   if (!is_there) {
     entry = std::make_shared<Entry>();
     entry->info = std::move(*info);
-    entry->state = RunState::kLoading;
+    // Closed until it waits for the loader: there may be no memory for any of these steps.
+    std::shared_ptr<Entry>& place = entries_.try_emplace(run, entry).first->second;
     waiting_.push_back(entry);
+    entry->state = RunState::kLoading;
+    place = entry;
     changed_.notify_all();
   }
   entry->used = ++last_use_;
@@ -166,17 +174,17 @@ void RunStore::work() {
     waiting_.pop_front();
     is_busy_ = true;
     lock.unlock();
-    std::string problem;
+    bool had_no_memory = false;
     try {
       const MemoryReserve::Request request;
       load(entry);
     } catch (const std::bad_alloc&) {
-      problem = "out of memory: close other runs, or start the server with a smaller --memory";
+      had_no_memory = true;
     }
     lock.lock();
-    if (!problem.empty() && entry->state == RunState::kLoading) {
+    if (had_no_memory && entry->state == RunState::kLoading) {
       entry->state = RunState::kFailed;
-      entry->error = std::move(problem);
+      entry->had_no_memory = true;
     }
     is_busy_ = false;
     changed_.notify_all();
@@ -211,7 +219,7 @@ void RunStore::load(const std::shared_ptr<Entry>& entry) {
   if (!was_read) {
     const std::lock_guard lock(mutex_);
     entry->state = RunState::kFailed;
-    entry->error = problem;
+    entry->error = std::move(problem);
     return;
   }
   publish(entry, loader.finish());
@@ -237,7 +245,7 @@ void RunStore::publish(const std::shared_ptr<Entry>& entry, analysis::Trace trac
   const std::lock_guard lock(mutex_);
   if (entry->state != RunState::kLoading) return;  // cancelled meanwhile
   entry->state = problem.empty() ? RunState::kReady : RunState::kFailed;
-  entry->error = problem;
+  entry->error = std::move(problem);
   entry->run = std::move(run);
   evict(*entry, entry->run ? entry->run->bytes() : 0);
 }
@@ -271,7 +279,7 @@ RunStatus RunStore::status_of(const Entry& entry) const {
   out.bytes_done = entry.bytes_done.load(std::memory_order_relaxed);
   out.events = entry.events.load(std::memory_order_relaxed);
   out.generation = entry.run ? entry.run->generation() : 0;
-  out.error = entry.error;
+  out.error = entry.had_no_memory ? kNoMemory : entry.error;
   return out;
 }
 

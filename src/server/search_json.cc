@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
+
+#include "server/json.h"
 
 namespace dial9::server {
 namespace {
 
-using nlohmann::json;
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 

@@ -5,14 +5,14 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
+#include "server/json_fwd.h"
 #include "server/run.h"
 
 namespace dial9::server {
 
 // At most `limit` hits, and how many there are in all. Cost: linear in names, tasks and spans.
-nlohmann::json search_json(const Run& run, std::string_view text, std::uint64_t limit);
+json search_json(const Run& run, std::string_view text, std::uint64_t limit);
 
 }  // namespace dial9::server

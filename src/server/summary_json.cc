@@ -6,19 +6,18 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "analysis/bill.h"
 #include "analysis/platform_stalls.h"
 #include "analysis/shed.h"
 #include "server/anchors_json.h"
+#include "server/json.h"
 #include "server/series_columns.h"
 
 namespace dial9::server {
 namespace {
 
-using nlohmann::json;
 constexpr std::size_t kMaxAnchors = 256;
 constexpr std::size_t kMaxLosses = 4096;
 constexpr std::size_t kMaxStalls = 4096;

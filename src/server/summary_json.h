@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 
+#include "server/json_fwd.h"
 #include "server/run.h"
 
 namespace dial9::server {
 
-nlohmann::json summary_json(const Run& run);
-nlohmann::json findings_json(const Run& run);
+json summary_json(const Run& run);
+json findings_json(const Run& run);
 
 // A relative moment, or null for kUnknownNs; a duration, or null.
-nlohmann::json moment_json(const Run& run, std::uint64_t at_ns);
-nlohmann::json duration_json(std::uint64_t ns);
+json moment_json(const Run& run, std::uint64_t at_ns);
+json duration_json(std::uint64_t ns);
 
 }  // namespace dial9::server

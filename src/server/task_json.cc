@@ -5,8 +5,8 @@
 #include "server/task_json.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "server/json.h"
 #include "server/profile_json.h"
 #include "server/summary_json.h"
 
@@ -15,7 +15,6 @@ namespace {
 
 using analysis::kNoIndex;
 using analysis::kUnknownNs;
-using nlohmann::json;
 
 // Walks a task's life in order of time: of equal moments spawn comes first, then wakes, dumps (of
 // the suspension before), polls, end.

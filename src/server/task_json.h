@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 
+#include "server/json_fwd.h"
 #include "server/run.h"
 
 namespace dial9::server {
@@ -14,7 +14,7 @@ inline constexpr std::uint64_t kMaxTaskRows = 1000;
 
 // `task` is an index of the trace's tasks; rows [offset, offset + limit) of its life.
 // Cost: linear in the task's polls (for the totals) and in `offset`.
-nlohmann::json task_json(const Run& run, std::uint32_t task, std::uint64_t offset,
+json task_json(const Run& run, std::uint32_t task, std::uint64_t offset,
                          std::uint64_t limit);
 
 }  // namespace dial9::server
