@@ -14,39 +14,48 @@ constexpr std::size_t kTextsOfFrame = 3;
 // A node of a hash map, with its place in the table of buckets.
 constexpr std::size_t kNodeBytes = 48;
 
+// What is appended then takes no memory.
+template <class T>
+void make_room(std::vector<T>& in, std::size_t more) {
+  if (in.capacity() - in.size() < more) in.reserve(std::max(2 * in.size(), in.size() + more));
+}
+
 }  // namespace
 
 std::uint32_t FrameTable::text_number(std::string_view text) {
   if (text.empty()) return 0;
   if (text.size() > kMostTextBytes) return text_number(bounded_text(text));
   if (const auto at = numbers_.find(text); at != numbers_.end()) return at->second;
-  const std::string& held = texts_.emplace_back(text);
-  const auto number = static_cast<std::uint32_t>(texts_.size());
-  numbers_.emplace(held, number);
+  auto held = std::make_unique<const std::string>(text);
+  make_room(texts_, 1);
+  const auto number = static_cast<std::uint32_t>(texts_.size() + 1);
+  numbers_.emplace(*held, number);
+  texts_.push_back(std::move(held));
   text_bytes_ += text.size();
   written_bytes_ += kNumberBytes + text.size();
   return number;
 }
 
 std::string_view FrameTable::text(std::uint32_t number) const {
-  return number == 0 ? std::string_view() : std::string_view(texts_[number - 1]);
+  return number == 0 ? std::string_view() : std::string_view(*texts_[number - 1]);
 }
 
-// The frames from `first` on are the address's.
-void FrameTable::hold(std::uint64_t address, std::uint32_t first) {
-  const auto count = static_cast<std::uint32_t>(frames_.size() - first);
-  by_address_.emplace(address, Slice{first, count});
-  written_bytes_ += kWrittenAddressBytes + count * sizeof(Held);
+void FrameTable::hold(std::uint64_t address, std::span<const Held> frames) {
+  const auto first = static_cast<std::uint32_t>(frames_.size());
+  make_room(frames_, frames.size());
+  by_address_.emplace(address, Slice{first, static_cast<std::uint32_t>(frames.size())});
+  frames_.insert(frames_.end(), frames.begin(), frames.end());
+  written_bytes_ += kWrittenAddressBytes + frames.size_bytes();
 }
 
 void FrameTable::add(std::uint64_t address, std::span<const Frame> frames) {
   if (contains(address)) return;
-  const auto first = static_cast<std::uint32_t>(frames_.size());
+  std::vector<Held> held;
   for (const Frame& frame : frames.first(std::min(frames.size(), kMostFramesOfAddress))) {
-    frames_.push_back({text_number(frame.name), text_number(frame.file), frame.line,
-                       text_number(frame.at_file), frame.at_line, frame.is_inlined ? 1U : 0U});
+    held.push_back({text_number(frame.name), text_number(frame.file), frame.line,
+                    text_number(frame.at_file), frame.at_line, frame.is_inlined ? 1U : 0U});
   }
-  hold(address, first);
+  hold(address, held);
 }
 
 void FrameTable::take(const FrameTable& from) {
@@ -56,17 +65,17 @@ void FrameTable::take(const FrameTable& from) {
     if (here[there] == kNotYet) here[there] = text_number(from.text(there));
     return here[there];
   };
+  std::vector<Held> held;
   for (const auto& [address, slice] : from.by_address_) {
     if (contains(address)) continue;
-    const auto first = static_cast<std::uint32_t>(frames_.size());
-    for (std::uint32_t i = 0; i < slice.count; ++i) {
-      Held held = from.frames_[slice.first + i];
-      held.name = number(held.name);
-      held.file = number(held.file);
-      held.at_file = number(held.at_file);
-      frames_.push_back(held);
+    const auto of_address = std::span(from.frames_).subspan(slice.first, slice.count);
+    held.assign(of_address.begin(), of_address.end());
+    for (Held& one : held) {
+      one.name = number(one.name);
+      one.file = number(one.file);
+      one.at_file = number(one.at_file);
     }
-    hold(address, first);
+    hold(address, held);
   }
 }
 
@@ -95,7 +104,7 @@ std::size_t FrameTable::bytes() const {
 void FrameTable::write(ByteWriter& out) const {
   out.u32(static_cast<std::uint32_t>(by_address_.size()));
   out.u32(static_cast<std::uint32_t>(texts_.size()));
-  for (const std::string& text : texts_) out.text(text);
+  for (const auto& text : texts_) out.text(*text);
   for (const auto& [address, slice] : by_address_) {
     out.u64(address);
     out.u32(slice.count);
@@ -123,13 +132,14 @@ FrameTable FrameTable::read(ByteReader& in, std::size_t most_addresses) {
     const std::string text = in.text();
     if (table.text_number(text) != i + 1) in.fail();  // empty, or there before
   }
+  std::vector<Held> frames;
   for (std::size_t i = 0; i < addresses && in.is_whole(); ++i) {
     const std::uint64_t address = in.u64();
     const std::uint32_t count = in.u32();
-    const auto first = static_cast<std::uint32_t>(table.frames_.size());
+    frames.clear();
     if (count > kMostFramesOfAddress || table.contains(address)) in.fail();
     for (std::uint32_t k = 0; k < count && in.is_whole(); ++k) {
-      Held& held = table.frames_.emplace_back();
+      Held& held = frames.emplace_back();
       for (std::uint32_t* const number :
            {&held.name, &held.file, &held.line, &held.at_file, &held.at_line, &held.is_inlined}) {
         *number = in.u32();
@@ -137,7 +147,7 @@ FrameTable FrameTable::read(ByteReader& in, std::size_t most_addresses) {
       const std::uint32_t most = std::max({held.name, held.file, held.at_file});
       if (most > texts || held.is_inlined > 1) in.fail();
     }
-    table.hold(address, first);
+    table.hold(address, frames);
   }
   if (!in.is_whole()) return {};
   return table;

@@ -1,13 +1,13 @@
 // The frames of many addresses, each text of them once: what the process that reads debug
 // information answers, what the cache on disk holds, what a symbolizer keeps. Strongest property:
 // what was read of bytes that nobody vouches for takes no more than a small multiple of them, and
-// is whole or nothing.
+// is whole or nothing; without memory it stays what it was.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,9 +63,10 @@ class FrameTable {
   };
   std::uint32_t text_number(std::string_view text);  // 0: the empty one
   std::string_view text(std::uint32_t number) const;
-  void hold(std::uint64_t address, std::uint32_t first);
+  void hold(std::uint64_t address, std::span<const Held> frames);
 
-  std::deque<std::string> texts_;  // from 1 on; they stay where they are
+  // From 1 on; they stay where they are. A deque would take memory to be moved.
+  std::vector<std::unique_ptr<const std::string>> texts_;
   std::unordered_map<std::string_view, std::uint32_t> numbers_;
   std::vector<Held> frames_;
   std::unordered_map<std::uint64_t, Slice> by_address_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <new>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -36,6 +37,23 @@ bool is_build_id(std::string_view text) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
          });
 }
+
+// What was counted counts no more, but for what is kept: there was no memory to go on.
+class Undo {
+ public:
+  explicit Undo(std::size_t& number) : number_(number), before_(number) {}
+  ~Undo() {
+    if (!is_kept_) number_ = before_;
+  }
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+  void keep() { is_kept_ = true; }
+
+ private:
+  std::size_t& number_;
+  std::size_t before_;
+  bool is_kept_ = false;
+};
 
 }  // namespace
 
@@ -239,18 +257,23 @@ std::string Symbolizer::State::demangled(Module& module, std::string_view name) 
   // "name@@VERSION" where a library has several of it.
   std::string text = bounded_text(readable_name(name.substr(0, name.find('@'))));
   if (has_room()) {
-    known_bytes += text.size() + kTextCost;
     module.demangled.emplace(name.data(), text);
+    known_bytes += text.size() + kTextCost;
   }
   return text;
 }
 
 void Symbolizer::State::keep(Module& module, const FrameTable& found) {
   if (!has_room()) return;
-  const std::size_t before = module.known.bytes();
-  module.known.take(found);
-  known_bytes += module.known.bytes() - before;
+  struct Counted {  // also what there was memory for
+    ~Counted() { total += table.bytes() - before; }
+    std::size_t& total;
+    const FrameTable& table;
+    std::size_t before;
+  };
+  const Counted counted{known_bytes, module.known, module.known.bytes()};
   module.has_new = true;
+  module.known.take(found);
 }
 
 void Symbolizer::State::give_up(Module& module, const Error& error) {
@@ -273,11 +296,11 @@ bool Symbolizer::State::skip(Module& module, std::size_t reader,
   const bool is_next = module.behind_skipped != 0 && rest[*at] == module.behind_skipped;
   const auto from = rest.subspan(*at);
   const std::size_t count = std::min(is_next ? 2 * module.skipped_together : 1, from.size());
+  module.trouble = "not all lines from " + module.dwarf_path +  // before there is any, for notes
+                   ": the process that reads them ended at some addresses";
   module.unread.insert(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(count));
   module.skipped_together = count;
   module.behind_skipped = count < from.size() ? from[count] : 0;
-  module.trouble = "not all lines from " + module.dwarf_path +
-                   ": the process that reads them ended at some addresses";
   return true;
 }
 
@@ -359,16 +382,20 @@ std::vector<Frame> Symbolizer::State::look(Module& module, std::uint64_t code) {
 // Null: there are too many.
 Symbolizer::State::Module* Symbolizer::State::module_of(std::string_view path,
                                                         std::string_view build_id) {
-  const std::pair key{std::string(path), std::string(build_id)};
-  auto at = modules.find(key);
-  if (at == modules.end()) {
-    if (modules.size() >= kMostModules) return nullptr;
-    at = modules.try_emplace(key).first;
-    at->second.path = key.first;
-    at->second.build_id = key.second;
-    load(at->second);
-  }
-  return &at->second;
+  Key key{std::string(path), std::string(build_id)};
+  if (const auto at = modules.find(key); at != modules.end()) return &at->second;
+  if (modules.size() >= kMostModules) return nullptr;
+  // Among the others once it is whole: half of one would stay so.
+  Module module;
+  module.path = key.first;
+  module.build_id = key.second;
+  Undo of_symbols(bytes);
+  Undo of_known(known_bytes);
+  load(module);
+  Module& held = modules.try_emplace(std::move(key), std::move(module)).first->second;
+  of_symbols.keep();
+  of_known.keep();
+  return &held;
 }
 
 void Symbolizer::expect(std::string_view path, std::string_view build_id,
@@ -387,7 +414,12 @@ void Symbolizer::expect(std::string_view path, std::string_view build_id,
 
 Symbolizer::Symbolizer(SymbolizerOptions options)
     : state_(std::make_unique<State>(std::move(options))) {}
-Symbolizer::~Symbolizer() { save(); }
+Symbolizer::~Symbolizer() {
+  try {
+    save();
+  } catch (const std::bad_alloc&) {  // the next one looks it up again
+  }
+}
 
 std::vector<Frame> Symbolizer::kernel_frames(std::string_view boot_id, std::uint64_t address,
                                              bool is_return) {

@@ -148,6 +148,10 @@ bool send_answer(std::span<const std::uint8_t> answer) {
 }
 
 Result<void> WorkerProcess::start() {
+  if (is_asked_ && pid_ != 0) {
+    stop();
+    --spent_;  // it did nothing wrong
+  }
   if (pid_ != 0) return {};
   if (command_.empty()) {
     return make_error(ErrorCode::kUnsupported, "no program for it");
@@ -170,16 +174,19 @@ Result<void> WorkerProcess::start() {
   variables.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, other.get(), 0);
-  ::posix_spawn_file_actions_adddup2(&actions, other.get(), 1);
+  // Each may lack memory.
+  int failed = ::posix_spawn_file_actions_adddup2(&actions, other.get(), 0);
+  if (failed == 0) failed = ::posix_spawn_file_actions_adddup2(&actions, other.get(), 1);
   UniqueFd notebook = make_notebook();
-  if (notebook) {
-    ::posix_spawn_file_actions_adddup2(&actions, notebook.get(), kNotebook);
-  } else {  // what this process has there is no business of the other one's
-    ::posix_spawn_file_actions_addclose(&actions, kNotebook);
+  if (failed == 0 && notebook) {
+    failed = ::posix_spawn_file_actions_adddup2(&actions, notebook.get(), kNotebook);
+  } else if (failed == 0) {  // what this process has there is no business of the other one's
+    failed = ::posix_spawn_file_actions_addclose(&actions, kNotebook);
   }
-  const int failed =
-      ::posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), variables.data());
+  if (failed == 0) {
+    failed =
+        ::posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), variables.data());
+  }
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) {
     pid_ = 0;
@@ -194,6 +201,7 @@ Result<void> WorkerProcess::start() {
 
 void WorkerProcess::stop() {
   socket_.reset();
+  is_asked_ = false;
   if (pid_ == 0) return;
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
@@ -214,6 +222,7 @@ std::unexpected<Error> WorkerProcess::failed(bool is_late, int within_ms) {
 
 Result<void> WorkerProcess::send(std::span<const std::uint8_t> question, int within_ms) {
   const auto until = Clock::now() + std::chrono::milliseconds(within_ms);
+  is_asked_ = true;
   const Moved moved = send_message(socket_.get(), question, until);
   if (moved != Moved::kAll) return failed(moved == Moved::kLate, within_ms);
   return {};
@@ -224,6 +233,7 @@ Result<Bytes> WorkerProcess::receive(int within_ms) {
   Bytes answer;
   const Moved moved = receive_message(socket_.get(), answer, until);
   if (moved != Moved::kAll) return failed(moved == Moved::kLate, within_ms);
+  is_asked_ = false;
   return answer;
 }
 

@@ -31,11 +31,13 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // Starts it if none runs. Errors: kUnsupported (no command), kLimit (too often), kIo.
+  // Starts it if none runs, and anew if what it was asked last was never received, as where there
+  // was no memory for that: the answer would be taken for another's. Errors: kUnsupported (no
+  // command), kLimit (too often), kIo.
   Result<void> start();
   void stop();
-  // Which of them runs, from 1 on; 0: none does.
-  int number() const { return pid_ == 0 ? 0 : starts_; }
+  // Which of them runs, from 1 on; 0: none that can be asked.
+  int number() const { return pid_ == 0 || is_asked_ ? 0 : starts_; }
 
   // Asks the one that runs. Errors: kLimit (too long), kIo (it ended); then none runs.
   Result<std::vector<std::uint8_t>> ask(std::span<const std::uint8_t> question, int within_ms);
@@ -53,6 +55,7 @@ class WorkerProcess {
   int starts_ = 0;
   int spent_ = 0;  // of kMostStarts
   pid_t pid_ = 0;  // 0: none runs
+  bool is_asked_ = false;  // and hasn't answered
   UniqueFd socket_;
   UniqueFd notebook_;  // a memory file, which outlives it
   std::uint32_t last_noted_ = 0;
