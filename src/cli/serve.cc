@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/server.h"
 
+#include <malloc.h>
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <string>
 
@@ -25,7 +28,20 @@ struct Options {
   FlameOptions flame;  // where names come from
 };
 
+// The C library sets 64 MiB of addresses aside for each thread: of a bound on addresses (ulimit -v)
+// that leaves some threads with plenty and others with nothing, and the same request is answered
+// now and refused then. Before any thread starts.
+void share_bounded_memory() {
+#if defined(__GLIBC__)
+  rlimit bound{};
+  const bool is_bounded =
+      ::getrlimit(RLIMIT_AS, &bound) == 0 && bound.rlim_cur != RLIM_INFINITY;
+  if (is_bounded) (void)::mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 int run(Options& options) {
+  share_bounded_memory();
   options.serve.memory_bytes = options.memory_mib << 20;
   FileNamer namer(options.flame);
   options.serve.namer = &namer;
