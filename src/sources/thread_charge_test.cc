@@ -140,7 +140,10 @@ TEST_F(ThreadCharge, AThreadIdThatIsUsedAgainIsReadAnew) {
       pipe.release();
       continue;
     }
+    EXPECT_FALSE(probe->account(tid)) << "the first one's, who ended";
+    EXPECT_TRUE(probe->has_ended());
     const bool is_read = probe->account(tid).has_value();
+    EXPECT_FALSE(probe->has_ended());
     EXPECT_TRUE(is_read);
     if (is_read) {
       look(tid, "read");
@@ -171,6 +174,7 @@ class CountingProbe final : public ThreadProbe {
     ++accounts;
     return probe_.account(tid);
   }
+  bool has_ended() const override { return probe_.has_ended(); }
   std::optional<std::uint64_t> charged_ns(std::uint32_t tid) override {
     ++clocks;
     return probe_.charged_ns(tid);

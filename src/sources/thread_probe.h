@@ -67,6 +67,9 @@ class ThreadProbe {
   virtual std::optional<std::uint64_t> count() { return std::nullopt; }
   // Nothing: it ended, or its account can't be read.
   virtual std::optional<SchedReading> account(std::uint32_t tid) = 0;
+  // The thread whose account was asked for last, in vain, ended: who has its id from now on is
+  // another one. False: not known.
+  virtual bool has_ended() const { return false; }
   // CPU time that the thread was charged for, without a file. Unchanged: it hasn't run, unless for
   // less than the kernel charges (time of interrupts and of the hypervisor is taken off). Nothing:
   // it ended, or its clock can't be read.

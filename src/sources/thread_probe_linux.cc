@@ -128,6 +128,7 @@ class LinuxProbe final : public ThreadProbe {
   bool list(std::vector<std::uint32_t>* tids) override;
   std::optional<std::uint64_t> count() override;
   std::optional<SchedReading> account(std::uint32_t tid) override;
+  bool has_ended() const override { return has_ended_; }
   std::optional<std::uint64_t> charged_ns(std::uint32_t tid) override;
   Look look(std::uint32_t tid, const SchedReading& reading, BlockedThread* thread) override;
   std::optional<SocketHealth> socket_health(std::uint32_t tid, const SchedReading& reading,
@@ -160,6 +161,7 @@ class LinuxProbe final : public ThreadProbe {
   std::vector<std::uint64_t> frames_;
   std::uint64_t robust_offset_ = 0;  // of a thread's robust list from its thread pointer
   bool knows_robust_offset_ = false;
+  bool has_ended_ = false;
   int call_error_ = 0;   // the last look at a call failed with it
   int stack_error_ = 0;  // and the last copy of a stack
   int clock_error_ = 0;  // threads' CPU clocks are refused with it, and not asked for again
@@ -245,11 +247,17 @@ bool LinuxProbe::is_behind_call(std::uint64_t pc) {
 
 std::optional<SchedReading> LinuxProbe::account(std::uint32_t tid) {
   Text text;
+  has_ended_ = false;
   const auto known = accounts_.find(tid);
   if (known != accounts_.end()) {
-    const int kept = known->second.get();
-    if (kept >= 0 && read_text(kept, text) == 0) return parse_account(text);
-    accounts_.erase(known);  // the host's by now, or of a thread whose id another may have
+    if (const int kept = known->second.get(); kept >= 0) {
+      const int error = read_text(kept, text);
+      if (error == 0) return parse_account(text);
+      accounts_.erase(known);
+      has_ended_ = error == ESRCH;
+      return std::nullopt;
+    }
+    accounts_.erase(known);
   }
   UniqueFd fd = open_of(tid, "/schedstat");
   if (!fd || read_text(fd.get(), text) != 0) return std::nullopt;

@@ -430,9 +430,12 @@ bool WallSampler::visit(std::uint32_t tid) {
   std::optional<std::uint64_t> charged_ns;
   if (known != threads_.end() && has_stayed(tid, at_ns, known->second, &charged_ns)) return false;
   const auto reading = probe_.account(tid);
-  if (!reading) {  // the next list tells whether it ended
+  if (!reading) {  // the next list tells whether it ended, where that isn't known
     has_missed_ = true;
-    return false;
+    if (known == threads_.end() || !probe_.has_ended()) return false;
+    remove(tid, known->second);
+    threads_.erase(known);
+    return true;
   }
   if (known != threads_.end() && known->second.ledger.is_other(*reading)) {
     remove(tid, known->second);

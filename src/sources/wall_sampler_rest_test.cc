@@ -189,6 +189,25 @@ TEST_F(WallSamplerRest, AThreadIdThatIsUsedAgainWithTheSameChargeIsFoundByItsAcc
   EXPECT_TRUE(has_new);
 }
 
+// Its account is no lower than that of the one before it.
+TEST_F(WallSamplerRest, AnotherThreadWithTheIdOfOneThatEndedDoesntGoOnWithItsTimes) {
+  FakeThread& thread = probe.threads[7];
+  run_beside_one_that_runs(1'000 * kMs);
+  const std::uint64_t ended_ns = probe.now;
+  probe.replaced = 7;
+  thread.account = {300 * kMs, 0, 50};
+  run_beside_one_that_runs(1'000 * kMs);
+  finish();
+  EXPECT_EQ(probe.forgotten.front(), 7U);
+  EXPECT_EQ(sum("ThreadTimesEvent", "running_ns", 7), 0U) << "it ran before it was looked at";
+  const auto tids = trace.numbers("OffCpuEvent", "tid");
+  const auto stamps = trace.stamps("OffCpuEvent");
+  const auto lengths = trace.numbers("OffCpuEvent", "duration_ns");
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    EXPECT_FALSE(tids[i] == 7 && stamps[i] < ended_ns && stamps[i] + lengths[i] > ended_ns) << i;
+  }
+}
+
 TEST_F(WallSamplerRest, WhatAThreadThatEndedRestedSinceItsAccountIsAnEstimate) {
   probe.threads[7] = {};
   run_beside_one_that_runs(10'000 * kMs);

@@ -38,6 +38,8 @@ class FakeProbe final : public ThreadProbe {
   std::uint64_t cpu = 0;
   bool has_clocks = true;  // of threads
   bool has_accounts = true;
+  std::optional<std::uint32_t> replaced;  // another thread has its id; told once
+  bool is_ended = false;
   bool has_count = true;
   std::uint64_t lists = 0;
   std::uint64_t accounts = 0;
@@ -53,12 +55,18 @@ class FakeProbe final : public ThreadProbe {
     for (const auto& [tid, thread] : threads) tids->push_back(tid);
     return true;
   }
+  bool has_ended() const override { return is_ended; }
   std::optional<std::uint64_t> count() override {
     return has_count ? std::optional<std::uint64_t>(threads.size() + 1) : std::nullopt;
   }
   std::optional<SchedReading> account(std::uint32_t tid) override {
     ++accounts;
     cpu += kLookCostNs;
+    is_ended = replaced == tid;
+    if (is_ended) {
+      replaced.reset();
+      return std::nullopt;
+    }
     const auto found = threads.find(tid);
     if (!has_accounts || found == threads.end()) return std::nullopt;
     return found->second.account;
