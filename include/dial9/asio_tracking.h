@@ -38,8 +38,9 @@ struct TrackedOp {
   const OpSite* site = nullptr;
   std::uint64_t created_ns = 0;
   std::uint64_t ready_ns = 0;  // 0: not known (yet)
-  std::uint32_t fd = 0;
-  std::uint16_t flags = 0;
+  std::uint32_t fd = 0;  // of plain work: its task's id as an event has it, which takes
+  std::uint8_t flags = 0;
+  std::uint8_t short_id_size = 0;  // bytes; 0: it has none, or isn't plain work
   std::uint16_t runtime = 0;  // of the context; 0: not looked up
 
  protected:

@@ -116,6 +116,7 @@ struct Poll {
   std::uint64_t start_ns;  // not set while kOff
   RuntimeId runtime;
   WorkerId worker;
+  std::uint32_t short_id_bytes = 0;  // the task's id as its events have it, for the recorder alone
   enum class State : std::uint8_t {
     kOff,        // not recorded: recording was off at its start
     kDeferred,   // may turn out to be a scheduler's own work
@@ -124,6 +125,8 @@ struct Poll {
     kMerged,     // inside an open poll of the same task: no events of its own
     kPaused,     // a poll of another task runs inside; resumes after it
   } state = State::kOff;
+  std::uint8_t short_id_size = 0;  // 0: not made (yet)
+  std::uint16_t unused = 0;
 };
 
 // A handler or resume of `task` begins on this thread, as a worker of `runtime`. Inside another

@@ -27,18 +27,33 @@ bool is_scheduler(const runtime::Poll* poll) noexcept {
   return poll != nullptr && poll->state == runtime::Poll::State::kScheduler;
 }
 
-constexpr std::uint16_t kMayBeStrandTurn = 1;
-constexpr std::uint16_t kIsQueued = 2;     // counted as pushed, to be counted as popped
-constexpr std::uint16_t kIsRoot = 4;       // began its task
-constexpr std::uint16_t kIsAttempted = 8;  // its system call has given a result
+constexpr std::uint8_t kMayBeStrandTurn = 1;
+constexpr std::uint8_t kIsQueued = 2;     // counted as pushed, to be counted as popped
+constexpr std::uint8_t kIsRoot = 4;       // began its task
+constexpr std::uint8_t kIsAttempted = 8;  // its system call has given a result
 // Work that went to a queue, with its wake recorded: what most handlers are. Nothing else is to be
 // done for it at its begin and its end than a poll.
-constexpr std::uint16_t kIsPlain = 16;
+constexpr std::uint8_t kIsPlain = 16;
 
 bool is_strand(const TrackedOp& op) noexcept {
   return op.site != nullptr && op.site->kind == OpKind::kStrand;
 }
 bool is_plain(const TrackedOp& op) noexcept { return (op.flags & kIsPlain) != 0; }
+
+[[gnu::always_inline]] inline internal::ShortVarint short_id_of(const TrackedOp& op) noexcept {
+  return {op.fd, op.short_id_size};
+}
+// All that is known of plain work from its creation on, by one store.
+[[gnu::always_inline]] inline void note_plain(TrackedOp& op, internal::ShortVarint id,
+                                              runtime::RuntimeId runtime) noexcept {
+  static_assert(offsetof(TrackedOp, flags) == offsetof(TrackedOp, fd) + 4 &&
+                offsetof(TrackedOp, short_id_size) == offsetof(TrackedOp, fd) + 5 &&
+                offsetof(TrackedOp, runtime) == offsetof(TrackedOp, fd) + 6);
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(&op);
+  internal::put_raw(bytes + offsetof(TrackedOp, fd),
+                    id.bytes | std::uint64_t{kIsQueued | kIsPlain} << 32 |
+                        std::uint64_t{id.size} << 40 | std::uint64_t{runtime} << 48);
+}
 
 // A timer whose expiry is further from now than this is on a clock that isn't known.
 constexpr std::uint64_t kMaxClockDistanceNs = std::uint64_t{366} * 86'400 * 1'000'000'000;
@@ -121,6 +136,11 @@ void note_created(TrackedOp& op, bool is_timer_known) noexcept {
       op.flags = op.flags | kIsQueued;
       if (op.site->kind == OpKind::kPosted) {
         op.flags = op.flags | kIsPlain;
+        if (op.task.id < internal::kShortTasks) {
+          const internal::ShortVarint id = internal::short_varint(op.task.id);
+          op.fd = id.bytes;
+          op.short_id_size = static_cast<std::uint8_t>(id.size);
+        }
         op.ready_ns = runtime::polled_task();  // the waker, for wake_again()
         op.created_ns = runtime::work_queued(op.runtime, op.task.id);
         note_counting(op);
@@ -199,7 +219,7 @@ void wake_again(const TrackedOp& op) noexcept {
 
 // On a descriptor, with a result: all that its begin needs is a wake and a poll.
 bool is_done_plainly(const TrackedOp& op, bool is_aborted) noexcept {
-  constexpr std::uint16_t kDone = kIsAttempted | kIsQueued;
+  constexpr std::uint8_t kDone = kIsAttempted | kIsQueued;
   return (op.flags & (kDone | kMayBeStrandTurn)) == kDone && op.ready_ns != 0 && !is_aborted;
 }
 
@@ -212,20 +232,35 @@ void pop(const TrackedOp& op) noexcept {
 namespace {
 
 // The wake is recorded, by `waker`, and op.created_ns is its stamp.
-[[gnu::always_inline]] inline bool note_posted(TrackedOp& op, runtime::TaskId waker) noexcept {
+[[gnu::always_inline]] inline bool note_posted(TrackedOp& op, runtime::TaskId waker,
+                                               internal::ShortVarint id) noexcept {
   internal::Binding& counting = *t_state.counting;
   op.ready_ns = waker;  // for wake_again()
-  op.flags = kIsQueued | kIsPlain;
-  op.runtime = static_cast<std::uint16_t>(counting.runtime);
+  note_plain(op, id, counting.runtime);
   internal::count_up(counting.counters.pushed);
   return true;
 }
 
 [[gnu::noinline]] bool op_posted_to_another(TrackedOp& op, std::uint32_t epoch) noexcept {
   const runtime::TaskId waker = internal::polled_task();
-  return waker < internal::kShortTasks && !is_scheduler(t_state.poll) &&
-         internal::try_queue_work(epoch, waker, op.task.id, op.created_ns) &&
-         note_posted(op, waker);
+  const runtime::TaskId task = op.task.id;
+  return task != 0 && task < internal::kShortTasks && waker < internal::kShortTasks &&
+         !is_scheduler(t_state.poll) &&
+         internal::try_queue_work(epoch, waker, task, op.created_ns) &&
+         note_posted(op, waker, internal::short_varint(task));
+}
+
+// In a poll of the task itself.
+[[gnu::always_inline]] inline bool op_posted_to_itself(TrackedOp& op, std::uint32_t epoch,
+                                                       const runtime::Poll& poll) noexcept {
+  return internal::try_queue_own_work(epoch, poll, op.created_ns) &&
+         note_posted(op, poll.task.id, internal::short_id_of(poll));
+}
+
+// The first time in a poll that began the general way.
+[[gnu::noinline]] bool op_posted_first(TrackedOp& op, std::uint32_t epoch) noexcept {
+  runtime::Poll& poll = *t_state.poll;
+  return internal::make_short_id(poll) && op_posted_to_itself(op, epoch, poll);
 }
 
 }  // namespace
@@ -234,13 +269,12 @@ bool op_posted(TrackedOp& op, std::uint32_t epoch) noexcept {
   if (__builtin_expect(op.context != t_state.counting_context, 0)) return false;
   const std::uint32_t forgotten = g_forgotten.load(std::memory_order_relaxed);
   if (__builtin_expect(t_state.counting_forgotten != forgotten, 0)) return false;
-  const runtime::TaskId task = op.task.id;
-  if (__builtin_expect(task == 0 || task >= internal::kShortTasks, 0)) return false;
-  if (__builtin_expect(!internal::is_own_poll(t_state.poll, task), 0)) {
+  const runtime::Poll* const poll = t_state.poll;
+  if (__builtin_expect(!internal::is_own_poll(poll, op.task.id), 0)) {
     return op_posted_to_another(op, epoch);
   }
-  return internal::try_queue_own_work(epoch, *t_state.poll, task, op.created_ns) &&
-         note_posted(op, task);
+  if (__builtin_expect(poll->short_id_size == 0, 0)) return op_posted_first(op, epoch);
+  return op_posted_to_itself(op, epoch, *poll);
 }
 
 void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t native,
@@ -256,14 +290,21 @@ void op_created(TrackedOp& op, const char* type, void* object, std::uintptr_t na
   note_created(op, is_timer_known);
 }
 
+// Looked at first: a load and a branch are cheaper than a store, which queues behind all others.
+[[gnu::always_inline]] static inline void leave_strand_push() noexcept {
+  if (__builtin_expect(t_state.is_after_strand_push, 0)) t_state.is_after_strand_push = false;
+}
+
 void op_began(Completion& completion, std::uint32_t epoch, bool is_aborted) noexcept {
   const Completion::Op& op = completion.op_;
-  t_state.is_after_strand_push = false;
+  leave_strand_push();
   completion.state_ = Completion::State::kBegunPlain;  // unless it goes on below
-  if (!is_plain(op)) return op_began_done(completion, epoch, is_aborted);
+  if (op.short_id_size == 0) return op_began_done(completion, epoch, is_aborted);
+  const auto poll = [&]() -> runtime::Poll& { return completion.poll(); };
+  const auto short_id = [&] { return short_id_of(op); };
   if (__builtin_expect(
           !internal::is_wake_consumed(op.task.id, op.created_ns) &&
-              internal::start_plain_poll(completion.poll(), epoch, op.runtime, op.task),
+              internal::start_plain_poll(poll, epoch, op.runtime, op.task, short_id),
           1)) {
     return;
   }
@@ -272,11 +313,14 @@ void op_began(Completion& completion, std::uint32_t epoch, bool is_aborted) noex
 
 void op_began_done(Completion& completion, std::uint32_t epoch, bool is_aborted) noexcept {
   const Completion::Op& op = completion.op_;
-  if (!is_done_plainly(op, is_aborted) || !internal::can_start_plain_poll(op.runtime, op.task)) {
+  if (!is_done_plainly(op, is_aborted) || op.task.id >= internal::kShortTasks ||
+      !internal::can_start_plain_poll(op.runtime, op.task)) {
     return op_began_rest(completion, is_aborted);
   }
   internal::write_wake(epoch, 0, op.task.id, internal::wake_stamp(op.task.id, op.ready_ns));
-  if (internal::start_plain_poll(completion.poll(), epoch, op.runtime, op.task)) return;
+  const auto poll = [&]() -> runtime::Poll& { return completion.poll(); };
+  const auto short_id = [&] { return internal::short_varint(op.task.id); };
+  if (internal::start_plain_poll(poll, epoch, op.runtime, op.task, short_id)) return;
   completion.state_ = Completion::State::kBegun;
   pop(op);
   runtime::poll_start(completion.poll(), op.runtime, op.task);
@@ -309,7 +353,7 @@ void op_began_rest(Completion& completion, bool is_aborted) noexcept {
 }
 
 void op_ended(Completion& completion, std::uint32_t epoch) noexcept {
-  t_state.is_after_strand_push = false;
+  leave_strand_push();
   if (__builtin_expect(completion.state_ == Completion::State::kBegunPlain &&
                            internal::end_plain_poll(completion.poll(), epoch),
                        1)) {

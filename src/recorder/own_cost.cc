@@ -30,7 +30,7 @@ class ScratchBuffer {
   explicit ScratchBuffer(Scratch& scratch) : before_(t_buffer) {
     t_buffer = ThreadBuffer{};
     t_buffer.ready_epoch = kEpoch;
-    t_buffer.begin_stream(scratch.stream);
+    t_buffer.begin = scratch.stream;
     t_buffer.cursor = scratch.stream;
     t_buffer.end = scratch.stream + kChunkStreamBytes;
     t_buffer.control = &scratch.control;

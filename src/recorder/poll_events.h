@@ -56,15 +56,16 @@ inline void leave_poll_event(ThreadBuffer& buffer, std::uint32_t epoch) noexcept
                                                      std::uint8_t* end, std::uint64_t ns) noexcept {
   buffer.base_ns = ns;
   buffer.cursor = end;
-  thread_publish(buffer);
+  thread_publish(buffer, end);
   leave_poll_event(buffer, epoch);
 }
 
-// Ids are dense from 1: those below this are made at once, in at most four bytes.
+// Ids are dense from 1: those below this are made at once, in at most four bytes; once a task and
+// handed on with it where that is open (runtime::Poll, asio::hooks::TrackedOp).
 inline constexpr runtime::TaskId kShortTasks = runtime::TaskId{1} << 28;
 struct ShortVarint {
   std::uint32_t bytes;
-  std::uint32_t size;
+  std::uint32_t size;  // 0: not made
 };
 [[gnu::always_inline]] inline ShortVarint short_varint(runtime::TaskId id) noexcept {
   const auto low = static_cast<std::uint32_t>(id);
@@ -75,11 +76,9 @@ struct ShortVarint {
   if (__builtin_expect(id < 0x20'0000, 1)) return {three, 3};
   return {three | (low << 3 & 0x7F00'0000) | 0x80'0000, 4};
 }
-[[gnu::always_inline]] inline std::uint8_t* put_short_id(std::uint8_t* at,
-                                                         runtime::TaskId id) noexcept {
-  const ShortVarint encoded = short_varint(id);
-  put_raw(at, encoded.bytes);
-  return at + encoded.size;
+[[gnu::always_inline]] inline std::uint8_t* put_short(std::uint8_t* at, ShortVarint id) noexcept {
+  put_raw(at, id.bytes);
+  return at + id.size;
 }
 
 // begin_poll_event() for a poll's start: the chunk must know its place.
@@ -94,14 +93,20 @@ struct ShortVarint {
 
 // The second halves, after a begin. `worker` is below kShortWorkers, so that it and an empty local
 // queue fit into the word of the head; tasks are below kShortTasks. Return the stamp. What is taken
-// by reference is read after the clock, so that it needs no register meanwhile.
+// by reference, and the task's ShortVarint, are read after the clock: no register is needed
+// meanwhile.
+template <class Task>
 [[gnu::always_inline]] inline std::uint64_t finish_poll_start(
-    ThreadBuffer& buffer, std::uint32_t epoch, const std::uint32_t& worker,
-    const runtime::TaskId& task, runtime::Place* const& place, std::uint64_t when_ns = 0) noexcept {
+    ThreadBuffer& buffer, std::uint32_t epoch, const std::uint32_t& worker, const Task& task,
+    runtime::Place* const& place, std::uint64_t when_ns = 0) noexcept {
   const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(buffer.clock, read_ticks());
   std::uint8_t* at =
       put_event_head(buffer, buffer.cursor, kFixedTypeId<PollStartEvent>, ns, worker);
-  at = put_raw(put_short_id(at + 2, task), __atomic_load_n(&place->id, __ATOMIC_RELAXED));
+  // One store for both: stores are what a handler's events wait for.
+  const ShortVarint id = task();
+  const std::uint64_t symbol = __atomic_load_n(&place->id, __ATOMIC_RELAXED);
+  put_raw(at + 2, symbol << (8 * id.size) | id.bytes);
+  at += 2 + id.size + sizeof(std::uint32_t);
   finish_poll_event(buffer, epoch, at, ns);
   return ns;
 }
@@ -119,25 +124,30 @@ struct ShortVarint {
                                                const runtime::TaskId& woken,
                                                std::uint64_t ns) noexcept {
   std::uint8_t* at = put_event_head(buffer, buffer.cursor, kFixedTypeId<WakeEventEvent>, ns, 0);
-  at = put_short_id(put_short_id(at, waker), woken);
+  at = put_short(put_short(at, short_varint(waker)), short_varint(woken));
   *at = static_cast<std::uint8_t>(runtime::kUnknownWorker);  // any may take it
   finish_poll_event(buffer, epoch, at + 1, ns);
 }
 
-// A task that queues work of its own in its poll: at the thread's last stamp plus 1 ns.
+// A task that queues work of its own in its poll: at the thread's last stamp plus 1 ns. Each thing
+// is read (the ShortVarint that `task` gives, too) when the registers of the one before are free.
+template <class Task>
 [[gnu::always_inline]] inline std::uint64_t finish_own_wake(ThreadBuffer& buffer,
                                                             std::uint32_t epoch,
-                                                            runtime::TaskId id) noexcept {
-  const std::uint64_t ns = buffer.base_ns + 1;
-  const ShortVarint task = short_varint(id);
+                                                            const Task& task) noexcept {
   std::uint8_t* at = buffer.cursor;
-  put_raw(at, std::uint32_t{0x02} | kFixedTypeId<WakeEventEvent> << 8 | std::uint32_t{1} << 24);
-  put_raw(at + 4, std::uint64_t{task.bytes} << 16);
-  at += kEventHeadBytes + task.size;
-  put_raw(at, task.bytes);
-  at += task.size;
-  *at = static_cast<std::uint8_t>(runtime::kUnknownWorker);
-  finish_poll_event(buffer, epoch, at + 1, ns);
+  put_raw(at, std::uint64_t{0x02} | kFixedTypeId<WakeEventEvent> << 8 | std::uint64_t{1} << 24);
+  const std::uint32_t size = task().size;
+  const std::uint64_t worker = std::uint64_t{runtime::kUnknownWorker} << (8 * size);
+  signal_fence();
+  const std::uint64_t id = task().bytes;
+  put_raw(at + kEventHeadBytes, static_cast<std::uint32_t>(id));
+  at += kEventHeadBytes + size;
+  put_raw(at, worker | id);
+  at += size + 1;
+  signal_fence();
+  const std::uint64_t ns = buffer.base_ns + 1;
+  finish_poll_event(buffer, epoch, at, ns);
   return ns;
 }
 
@@ -148,7 +158,8 @@ inline std::uint64_t write_poll_start(std::uint32_t epoch, std::uint32_t worker,
   if (__builtin_expect(
           worker < kShortWorkers && task < kShortTasks && begin_poll_start(t_buffer, epoch, place),
           1)) {
-    return finish_poll_start(t_buffer, epoch, worker, task, &place, when_ns);
+    const auto id = [&] { return short_varint(task); };
+    return finish_poll_start(t_buffer, epoch, worker, id, &place, when_ns);
   }
   return record_poll_start(worker, task, place, when_ns);
 }

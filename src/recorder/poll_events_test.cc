@@ -76,7 +76,7 @@ TEST(PollEvents, OfATaskThatWakesItselfHaveTheBytesOfTheGeneralWay) {
     if (id >= kShortTasks) continue;
     EXPECT_EQ(written_by([&] {
                 ASSERT_TRUE(begin_poll_event(t_buffer, recording_epoch()));
-                finish_own_wake(t_buffer, recording_epoch(), id);
+                finish_own_wake(t_buffer, recording_epoch(), [&] { return short_varint(id); });
               }),
               written_by([&] { record_wake(id, id, t_buffer.base_ns + 1); }));
   }

@@ -6,6 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
+
 #include "dial9/internal/span_core.h"
 #include "recorder/poll_events.h"
 #include "recorder/runtime_state.h"
@@ -23,6 +25,7 @@ extern constinit bool g_has_task_spans __attribute__((visibility("hidden")));
   poll.outer = t.poll;
   poll.spans = nullptr;
   poll.runtime = runtime;
+  poll.short_id_size = 0;
   t_task = task;
   t.poll = &poll;
 }
@@ -55,35 +58,69 @@ inline std::uint64_t wake_stamp(runtime::TaskId task, std::uint64_t ready_ns) no
   return is_wake_consumed(task, ready_ns) ? t_state.last_poll_start_ns + 1 : ready_ns;
 }
 
+// Of the poll's task; empty until it is made.
+[[gnu::always_inline]] inline ShortVarint short_id_of(const runtime::Poll& poll) noexcept {
+  return {poll.short_id_bytes, poll.short_id_size};
+}
+// No poll around, no spans: by one store.
+[[gnu::always_inline]] inline void set_outermost(runtime::Poll& poll) noexcept {
+  using runtime::Poll;
+  static_assert(offsetof(Poll, spans) == offsetof(Poll, outer) + sizeof(Poll::outer));
+  std::memset(reinterpret_cast<std::uint8_t*>(&poll) + offsetof(Poll, outer), 0,
+              sizeof(Poll::outer) + sizeof(Poll::spans));
+}
+// With the poll's state, by one store.
+[[gnu::always_inline]] inline void set_open(runtime::Poll& poll, ShortVarint id) noexcept {
+  using runtime::Poll;
+  static_assert(offsetof(Poll, state) == offsetof(Poll, short_id_bytes) + 4 &&
+                offsetof(Poll, short_id_size) == offsetof(Poll, short_id_bytes) + 5 &&
+                sizeof(Poll) == offsetof(Poll, short_id_bytes) + 8);
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(&poll);
+  put_raw(bytes + offsetof(Poll, short_id_bytes),
+          id.bytes | static_cast<std::uint64_t>(Poll::State::kOpen) << 32 |
+              std::uint64_t{id.size} << 40);
+}
+// Makes it. False: there is no task, or its id isn't short.
+inline bool make_short_id(runtime::Poll& poll) noexcept {
+  if (poll.task.id == 0 || poll.task.id >= kShortTasks) return false;
+  const ShortVarint id = short_varint(poll.task.id);
+  poll.short_id_bytes = id.bytes;
+  poll.short_id_size = static_cast<std::uint8_t>(id.size);
+  return true;
+}
+
 // What start_plain_poll() asks besides the buffer's state.
 [[gnu::always_inline]] inline bool can_start_plain_poll(runtime::RuntimeId runtime,
                                                         const runtime::TaskRef& task) noexcept {
   const ThreadState& t = t_state;
-  return t.poll == nullptr && t.plain_runtime == runtime && task.id < kShortTasks &&
-         task.place != nullptr;
+  return t.poll == nullptr && t.plain_runtime == runtime && task.place != nullptr;
 }
 
 // queue_popped() and poll_start() in the ordinary case: recording, outside polls, on a thread whose
 // last work was for the same runtime. `epoch` is recording_epoch(). False: nothing is done. Calls
 // nothing before its end and needs few registers: a hook that leaves the rest to a tail call saves
-// none on the stack.
-[[gnu::always_inline]] inline bool start_plain_poll(runtime::Poll& poll, std::uint32_t epoch,
+// none on the stack. For the same reason `get_poll` and `short_id` give the poll, and the
+// ShortVarint of the task (which is below kShortTasks), when they are needed.
+template <class GetPoll, class ShortId>
+[[gnu::always_inline]] inline bool start_plain_poll(const GetPoll& get_poll, std::uint32_t epoch,
                                                     runtime::RuntimeId runtime,
-                                                    const runtime::TaskRef& task) noexcept {
+                                                    const runtime::TaskRef& task,
+                                                    const ShortId& short_id) noexcept {
   ThreadState& t = t_state;
   ThreadBuffer& buffer = t_buffer;
   if (__builtin_expect(!can_start_plain_poll(runtime, task), 0)) return false;
   if (__builtin_expect(!begin_poll_start(buffer, epoch, *task.place), 0)) return false;
-  const std::uint64_t stamp = finish_poll_start(buffer, epoch, t.plain_worker, task.id, task.place);
+  const std::uint64_t stamp =
+      finish_poll_start(buffer, epoch, t.plain_worker, short_id, task.place);
   count_up(t.binding->counters.popped);
+  runtime::Poll& poll = get_poll();
   poll.task = task;
   poll.before = t_task;
-  poll.outer = nullptr;
-  poll.spans = nullptr;
+  set_outermost(poll);
   poll.start_ns = stamp;
   poll.runtime = t.plain_runtime;
   poll.worker = t.plain_worker;
-  poll.state = runtime::Poll::State::kOpen;
+  set_open(poll, short_id());
   t_task = task;
   t.poll = &poll;
   poll_started(poll, stamp);
@@ -124,17 +161,16 @@ inline std::uint64_t queued_ns(const runtime::Poll* poll, runtime::TaskId woken)
 // counter is left to the caller. `epoch` is recording_epoch(). `stamp` is set if true; false:
 // nothing is done. Tasks are below kShortTasks.
 //
-// In an open poll of the task itself.
+// In an open poll of the task itself, which has its short id.
 [[gnu::always_inline]] inline bool try_queue_own_work(std::uint32_t epoch,
                                                       const runtime::Poll& poll,
-                                                      runtime::TaskId task,
                                                       std::uint64_t& stamp) noexcept {
   ThreadBuffer& buffer = t_buffer;
   // False too where the poll's start is 0 (not recorded) or above the base: the chunk is new, or
   // the last stamp was one of the past.
   const bool is_base_inside = poll.start_ns - 1 < buffer.base_ns;
   if (__builtin_expect(!is_base_inside || !begin_poll_event(buffer, epoch), 0)) return false;
-  stamp = finish_own_wake(buffer, epoch, task);
+  stamp = finish_own_wake(buffer, epoch, [&] { return short_id_of(poll); });
   return true;
 }
 // Wherever.

@@ -175,6 +175,7 @@ void switch_task(TaskRef task) noexcept {
   const std::uint64_t stamp = internal::write_poll_end(internal::recording_epoch(), poll->worker);
   internal::poll_ended(*poll, stamp);
   poll->task = task;
+  poll->short_id_size = 0;
   task_ready_at(task.id, waker, stamp);
   write_start(*poll, stamp);
   internal::poll_started(*poll, stamp);

@@ -68,7 +68,7 @@ std::uint32_t assign_id(std::uint32_t& id, std::uint32_t& last, std::uint32_t li
 void forget_chunk(ThreadBuffer& buffer) noexcept {
   buffer.cursor = nullptr;
   buffer.end = nullptr;
-  buffer.begin_stream(nullptr);
+  buffer.begin = nullptr;
   buffer.control = nullptr;
   buffer.tables = &g_empty_tables;
   buffer.poll_events_end = nullptr;
@@ -117,9 +117,11 @@ void forget_parent_in_child() noexcept {
   buffer.ready_epoch = 0;
 }
 
-// A chunk of a parent's is left as it is: the parent's thread goes on in it.
-void close_own_chunk(const ThreadBuffer& buffer) noexcept {
+// To be forgotten at once: its events are counted among those of chunks before. A chunk of a
+// parent's is left as it is: the parent's thread goes on in it.
+void close_own_chunk(ThreadBuffer& buffer) noexcept {
   if (buffer.control != nullptr && buffer.process == process_number()) {
+    buffer.events_before = buffer.events();
     Arena::close(*buffer.control);
   }
 }
@@ -224,7 +226,7 @@ void adopt_chunk(ThreadBuffer& buffer, Arena& arena, std::uint32_t chunk) noexce
   buffer.arena_serial = arena.serial();
   buffer.control = &arena.control(chunk);
   buffer.tables = &arena.tables(chunk);
-  buffer.begin_stream(arena.stream(chunk));
+  buffer.begin = arena.stream(chunk);
   buffer.end = buffer.begin + kChunkStreamBytes;
   buffer.cursor = buffer.begin + 5;  // behind the stream header
   buffer.base_ns = 0;

@@ -102,8 +102,7 @@ struct ThreadBuffer {
   std::uint32_t tid;
   std::uint8_t* cursor;  // null: no chunk
   std::uint8_t* end;
-  // What makes the published word of the cursor: events in the open chunk << 32, less `begin`.
-  std::uint64_t publish_base;
+  std::uint8_t* begin;  // of the chunk's stream
   std::uint64_t base_ns;
   ChunkControl* control;
   ChunkTables* tables;
@@ -111,7 +110,6 @@ struct ThreadBuffer {
   // (src/recorder/poll_events.h); null: the chunk lacks what it needs.
   std::uint8_t* poll_events_end;
   ClockLine clock;
-  std::uint8_t* begin;          // of the chunk's stream
   std::uint32_t is_exiting;     // has given its chunk back at the thread's end already
   std::uint32_t arena_serial;   // of the chunk's arena
   LossCause last_loss;          // of this thread; kCount: none since the last span_link()
@@ -121,13 +119,7 @@ struct ThreadBuffer {
 
   // That the thread has published, ever.
   std::uint64_t events() const noexcept {
-    return events_before + ((publish_base + reinterpret_cast<std::uintptr_t>(begin)) >> 32);
-  }
-  // The stream of a chunk that was just taken begins here; nothing is published of it.
-  void begin_stream(std::uint8_t* stream) noexcept {
-    events_before = events();
-    begin = stream;
-    publish_base = 0 - reinterpret_cast<std::uintptr_t>(stream);
+    return events_before + (control == nullptr ? 0 : control->producer.committed >> 32);
   }
 };
 static_assert(offsetof(ThreadBuffer, clock) == 64);
@@ -179,11 +171,15 @@ inline void signal_fence() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 [[gnu::cold, gnu::noinline]] bool thread_reserve(ThreadBuffer& buffer, EventType& type,
                                                  std::size_t need) noexcept;
 
-// Makes everything up to the cursor visible to readers, as one more event.
-inline void thread_publish(ThreadBuffer& buffer) noexcept {
-  buffer.publish_base += std::uint64_t{1} << 32;
-  const std::uint64_t word = buffer.publish_base + reinterpret_cast<std::uintptr_t>(buffer.cursor);
-  __atomic_store_n(&buffer.control->producer.committed, word, __ATOMIC_RELEASE);
+// Makes everything up to `end` visible to readers, as one more event. The count is read where it is
+// published: one of the thread's own would be one more store, and stores are what events wait for.
+inline void thread_publish(ThreadBuffer& buffer, const std::uint8_t* end) noexcept {
+  std::uint64_t& committed = buffer.control->producer.committed;
+  std::uint32_t before;  // the word's upper half: nobody else writes it
+  __builtin_memcpy(&before, reinterpret_cast<const std::uint8_t*>(&committed) + 4, sizeof before);
+  const std::uint64_t events = std::uint64_t{before} + 1;
+  const auto bytes = static_cast<std::uint32_t>(end - buffer.begin);
+  __atomic_store_n(&committed, events << 32 | bytes, __ATOMIC_RELEASE);
 }
 
 // Counts one lost event, with its time. Any thread, any context.

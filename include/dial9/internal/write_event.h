@@ -191,7 +191,7 @@ template <bool kHasStamp, class E>
   event.dial9_visit(put);
   buffer.base_ns = ns;
   buffer.cursor = put.at;
-  thread_publish(buffer);
+  thread_publish(buffer, put.at);
   signal_fence();
   buffer.ready_epoch = epoch;
   return ns;
