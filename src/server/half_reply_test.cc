@@ -104,6 +104,9 @@ class HalfReply : public ::testing::Test {
     server_->stop();
     network_.join();
   }
+  void SetUp() override {
+    if (!dial9::testing::can_memory_fail()) GTEST_SKIP() << dial9::testing::kMemoryIsOthers;
+  }
   void expect_service(std::uint64_t pieces) const {
     const Connection next(server_->port());
     next.ask("/next", false);

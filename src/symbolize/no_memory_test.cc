@@ -66,6 +66,9 @@ class NoMemory : public ::testing::Test {
  protected:
   using Answers = std::vector<std::vector<Frame>>;
 
+  void SetUp() override {
+    if (!dial9::testing::can_memory_fail()) GTEST_SKIP() << dial9::testing::kMemoryIsOthers;
+  }
   std::unique_ptr<Symbolizer> make() const {
     SymbolizerOptions options;
     options.debug_root = "/none";

@@ -7,25 +7,34 @@
 #include <new>
 
 namespace dial9::testing {
+
+bool can_memory_fail() {
+#if defined(DIAL9_SANITIZED_THREAD)
+  return false;
+#else
+  return true;
+#endif
+}
+
 namespace {
 
 constinit thread_local FailingMemory* t_memory = nullptr;
 constinit std::atomic<std::int64_t> g_held{0};  // relaxed: read where the others are at rest
 
-void* take(std::size_t bytes) {
+[[maybe_unused]] void* take(std::size_t bytes) {
   if (t_memory != nullptr && t_memory->refuses()) return nullptr;
   void* const piece = std::malloc(bytes != 0 ? bytes : 1);
   if (piece != nullptr) g_held.fetch_add(1, std::memory_order_relaxed);
   return piece;
 }
 
-void* take_or_throw(std::size_t bytes) {
+[[maybe_unused]] void* take_or_throw(std::size_t bytes) {
   void* const piece = take(bytes);
   if (piece == nullptr) throw std::bad_alloc();
   return piece;
 }
 
-void give(void* piece) {
+[[maybe_unused]] void give(void* piece) {
   if (piece == nullptr) return;
   g_held.fetch_sub(1, std::memory_order_relaxed);
   std::free(piece);
@@ -52,6 +61,7 @@ std::int64_t held_pieces() { return g_held.load(std::memory_order_relaxed); }
 
 }  // namespace dial9::testing
 
+#if !defined(DIAL9_SANITIZED_THREAD)
 using dial9::testing::give;
 using dial9::testing::take;
 using dial9::testing::take_or_throw;
@@ -70,3 +80,4 @@ void operator delete(void* piece, std::size_t /*bytes*/) noexcept { give(piece);
 void operator delete[](void* piece, std::size_t /*bytes*/) noexcept { give(piece); }
 void operator delete(void* piece, const std::nothrow_t& /*tag*/) noexcept { give(piece); }
 void operator delete[](void* piece, const std::nothrow_t& /*tag*/) noexcept { give(piece); }
+#endif
