@@ -60,10 +60,11 @@ inline std::uint64_t spread_sevens(std::uint64_t v) noexcept {
   return (v & 0x3F80'3F80'3F80'3F80) << 1 | (v & 0x007F'007F'007F'007F);
 }
 
-// Ids with their top bits set (spans, unknown workers) skip the loop; short numbers are faster
-// with it. Writes up to ten bytes, whatever it uses.
+// Counts, small ids and short times fall through; ids with their top bits set (spans, unknown
+// workers) skip the loop; short numbers are faster with it. Writes up to ten bytes, whatever it
+// uses.
 inline std::uint8_t* put_varint(std::uint8_t* p, std::uint64_t v) noexcept {
-  if (v < 0x80) {
+  if (__builtin_expect(v < 0x80, 1)) {
     *p = static_cast<std::uint8_t>(v);
     return p + 1;
   }
