@@ -42,7 +42,11 @@ FlameUnit unit_of(const Trace& trace, const FlameQuery& query) {
 }
 
 FlameHeading take_off_cpu(const Trace& trace, const FlameQuery& query, const UseStack& use) {
-  return take_off_cpu_stacks(trace, {.filter = query.filter, .has_parked = query.has_parked}, use)
+  return take_off_cpu_stacks(trace,
+                             {.filter = query.filter,
+                              .has_parked = query.has_parked,
+                              .span_times = query.span_times},
+                             use)
       .heading;
 }
 
@@ -101,7 +105,7 @@ FlameHeading take(const Trace& trace, const FlameQuery& query, const UseStack& u
     case FlameOf::kTime:
       return take_time(trace, query, use);
     case FlameOf::kLocks:
-      return take_lock_stacks(trace, query.filter, use);
+      return take_lock_stacks(trace, query.filter, query.span_times, use);
     case FlameOf::kAllocated:
     case FlameOf::kLive:
       break;
@@ -216,7 +220,7 @@ FlameView view_of(const Trace& trace, const FlameQuery& query, FrameNamer* namer
   }
   view.heading.by_line = query.frames == FrameBy::kLine;
   add_unwound_notes(view.tree, view.heading);
-  note_longer_sum(trace, query.filter, view.tree, view.heading);
+  note_longer_sum(trace, query.filter, view.tree.unit(), view.tree.total(), view.heading);
   return view;
 }
 
@@ -352,6 +356,7 @@ FlameButterfly flame_butterfly(const Trace& trace, const FlameQuery& query, Fram
     }
   });
   out.heading.whole = whole;
+  note_longer_sum(trace, query.filter, unit, whole, out.heading);
   out.heading.by_line = query.frames == FrameBy::kLine;
   if (out.callees.count() == 0) {
     out.heading.notes.emplace_back("no stack that is taken has this function");

@@ -13,6 +13,7 @@
 
 #include "analysis/flame.h"
 #include "analysis/sample_filter.h"
+#include "analysis/span_times.h"
 #include "analysis/stack_names.h"
 #include "analysis/taken_stack.h"
 #include "analysis/trace.h"
@@ -44,6 +45,7 @@ struct FlameQuery {
   bool has_parked = false;  // with workers that wait for work
   bool counts = false;      // of the heap: allocations, not bytes
   FrameBy frames = FrameBy::kFunction;
+  const SpanTimes* span_times = nullptr;  // of the trace; null: made where it is needed
 };
 
 inline constexpr std::size_t kMostInTime = std::size_t{1} << 18;

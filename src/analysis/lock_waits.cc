@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -187,13 +188,15 @@ void add_left_out(const Recorded& recorded, std::vector<std::string>& notes) {
 }
 
 // Threads that aren't in polls, and waits below the events' floor, are in the looks alone.
-FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const UseStack& use) {
+FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const SpanTimes* span_times,
+                       const UseStack& use) {
   const Recorded recorded = take_recorded(trace, filter, use);
   const ToldWaits told(trace);
   std::uint64_t others = 0;
   std::uint64_t others_ns = 0;
-  const OffCpuReport looks =
-      take_off_cpu_stacks(trace, {.filter = filter, .cause = "lock"}, [&](const TakenStack& taken) {
+  const OffCpuReport looks = take_off_cpu_stacks(
+      trace, {.filter = filter, .cause = "lock", .span_times = span_times},
+      [&](const TakenStack& taken) {
         if (!told.has(trace.off_cpu[taken.index])) {
           use(taken);
           others += taken.count;
@@ -223,20 +226,27 @@ FlameHeading take_both(const Trace& trace, const SampleFilter& filter, const Use
 
 }  // namespace
 
-FlameHeading take_lock_stacks(const Trace& trace, const SampleFilter& filter, const UseStack& use) {
+FlameHeading take_lock_stacks(const Trace& trace, const SampleFilter& filter,
+                              const SpanTimes* span_times, const UseStack& use) {
   const LockSums sums = sums_of(trace);
   if (sums.has_stacks) {
-    return take_both(trace, filter, use);
+    return take_both(trace, filter, span_times, use);
+  }
+  std::optional<SpanTimes> made;  // of both questions
+  if (span_times == nullptr && filter.span && !trace.off_cpu.empty()) {
+    span_times = &made.emplace(trace);
   }
   FlameHeading heading =
-      take_off_cpu_stacks(trace, {.filter = filter, .cause = "lock"}, use).heading;
+      take_off_cpu_stacks(trace, {.filter = filter, .cause = "lock", .span_times = span_times}, use)
+          .heading;
   heading.title = "Off-CPU time in locks";
   std::uint64_t others = 0;
   std::uint64_t others_ns = 0;
-  take_off_cpu_stacks(trace, {.filter = filter, .cause = "futex"}, [&](const TakenStack& taken) {
-    others += taken.count;
-    others_ns = sum_of(others_ns, taken.weight);
-  });
+  take_off_cpu_stacks(trace, {.filter = filter, .cause = "futex", .span_times = span_times},
+                      [&](const TakenStack& taken) {
+                        others += taken.count;
+                        others_ns = sum_of(others_ns, taken.weight);
+                      });
   if (others != 0) {
     heading.notes.push_back(counted(others, "wait") + " (" + human_duration(others_ns) +
                             ") in futexes that may be locks " + (others == 1 ? "is" : "are") +

@@ -6,12 +6,15 @@
 
 #include "analysis/flame.h"
 #include "analysis/sample_filter.h"
+#include "analysis/span_times.h"
 #include "analysis/taken_stack.h"
 #include "analysis/trace.h"
 
 namespace dial9::analysis {
 
 // Hands each wait on that the filter takes, cut to its range; what goes above their tree.
-FlameHeading take_lock_stacks(const Trace& trace, const SampleFilter& filter, const UseStack& use);
+// `span_times`: of the trace; null: made where it is needed.
+FlameHeading take_lock_stacks(const Trace& trace, const SampleFilter& filter,
+                              const SpanTimes* span_times, const UseStack& use);
 
 }  // namespace dial9::analysis

@@ -8,13 +8,13 @@
 
 namespace dial9::analysis {
 
-void note_longer_sum(const Trace& trace, const SampleFilter& filter, const FlameTree& tree,
-                     FlameHeading& heading) {
+void note_longer_sum(const Trace& trace, const SampleFilter& filter, FlameUnit unit,
+                     std::uint64_t sum, FlameHeading& heading) {
   const Stretch stretch = stretch_of(trace, filter);
   const bool is_of_one_thread = stretch.has_span() || filter.worker;
   const std::uint64_t length_ns = stretch.to_ns - std::min(stretch.from_ns, stretch.to_ns);
-  if (tree.unit() != FlameUnit::kNs || !is_of_one_thread || stretch.to_ns == kUnknownNs ||
-      tree.total() <= length_ns) {
+  if (unit != FlameUnit::kNs || !is_of_one_thread || stretch.to_ns == kUnknownNs ||
+      sum <= length_ns) {
     return;
   }
   heading.is_uncertain = true;

@@ -149,7 +149,7 @@ class WaitTaker {
       : options_(options),
         cause_(trace.names.find(options.cause)),
         judge_(trace, options.filter),
-        estimates_(trace, options.filter),
+        estimates_(trace, options.filter, options.span_times),
         stalls_(trace),
         group_names_(trace, options.by),
         use_(use),
@@ -161,10 +161,11 @@ class WaitTaker {
       return;
     }
     const std::uint64_t proven_ns = wait.is_preempted ? 0 : proven_within(wait, options_.filter);
-    const std::uint64_t estimated_ns = estimates_.of(wait);
+    const WaitEstimate estimate = estimates_.of(wait);
     const Interval runnable = runnable_within(wait, options_.filter);
-    const std::uint64_t blocked_ns = sum_of(proven_ns, estimated_ns);
-    const Verdict verdict = blocked_ns == 0 && runnable.length_ns() == 0
+    const std::uint64_t blocked_ns = sum_of(proven_ns, estimate.kept_ns);
+    const std::uint64_t uncut_ns = sum_of(blocked_ns, estimate.cut_ns);
+    const Verdict verdict = uncut_ns == 0 && runnable.length_ns() == 0
                                 ? Verdict::kLeaves
                                 : judge_.judge_all_but_time(context_of(wait));
     counts.unknown += verdict == Verdict::kUnknown ? 1 : 0;
@@ -173,18 +174,19 @@ class WaitTaker {
       ++counts.runnable;
       take_runnable(wait, index, runnable);
     }
-    is_taken = is_taken && blocked_ns != 0;
     if (is_taken && wait.is_parked) {
       report_.parked_ns = sum_of(report_.parked_ns, blocked_ns);
       is_taken = options_.has_parked;
     }
+    report_.cut_ns = sum_of(report_.cut_ns, is_taken ? estimate.cut_ns : 0);
+    is_taken = is_taken && blocked_ns != 0;
     const std::uint64_t waits = counter_.count(wait, is_taken);
     if (!is_taken) {
       return;
     }
     report_.exact_ns = sum_of(report_.exact_ns, wait.is_exact ? proven_ns : 0);
     use_(taken_of(wait, index, blocked_ns, waits));
-    add(group_names_.of(wait), waits, proven_ns, estimated_ns);
+    add(group_names_.of(wait), waits, proven_ns, estimate.kept_ns);
   }
 
   void finish() {
@@ -198,7 +200,6 @@ class WaitTaker {
                                 sum_of(b.proven_ns, b.estimated_ns);
                        });
     report_.room_ns = estimates_.room_ns();
-    report_.cut_ns = estimates_.cut_ns();
   }
 
  private:
@@ -422,7 +423,7 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
     notes.emplace_back(
         "no off-CPU samples in this trace: record with add_off_cpu_samples() or "
         "DIAL9_SCHEDULE_PROFILE_ENABLED");
-  } else if (sum_of(report.proven_ns, report.estimated_ns) == 0) {
+  } else if (sum_of(sum_of(report.proven_ns, report.estimated_ns), report.cut_ns) == 0) {
     notes.emplace_back(options.filter.empty() ? "no wait was seen"
                                               : "no wait is taken by the filter");
   } else {
@@ -512,7 +513,7 @@ OffCpuReport off_cpu_report(const Trace& trace, const OffCpuReportOptions& optio
   });
   report.tree = std::move(tree);
   add_unwound_notes(report.tree, report.heading);
-  note_longer_sum(trace, options.filter, report.tree, report.heading);
+  note_longer_sum(trace, options.filter, report.tree.unit(), report.tree.total(), report.heading);
   add_thread_notes(report, report.heading.notes);
   if (!report.has_threads) {
     report.heading.notes.emplace_back(

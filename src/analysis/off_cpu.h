@@ -12,6 +12,7 @@
 
 #include "analysis/flame.h"
 #include "analysis/sample_filter.h"
+#include "analysis/span_times.h"
 #include "analysis/taken_stack.h"
 #include "analysis/trace.h"
 
@@ -28,6 +29,7 @@ struct OffCpuReportOptions {
   bool is_inverted = false;
   FrameBy frames = FrameBy::kFunction;
   std::string cause = {};  // only waits for this reason; empty: for any
+  const SpanTimes* span_times = nullptr;  // of the trace; null: made where it is needed
 };
 
 struct OffCpuGroup {
@@ -66,7 +68,8 @@ struct OffCpuReport {
   std::uint64_t throttled_ns = 0;  // of those, by the cgroup's CPU limit
   std::uint64_t unseen_ns = 0;     // over the threads
   // Under a filter by span: how long it can have been off the CPU at most, by its own account;
-  // nullopt: that doesn't tell. And what of the estimates was left out for it.
+  // nullopt: that doesn't tell, or nothing is estimated. And what was left out for it of the
+  // estimates around the waits that are taken.
   std::optional<std::uint64_t> room_ns = {};
   std::uint64_t cut_ns = 0;
   // Of the waits of these threads, parked ones included, at least: more than the threads were

@@ -159,6 +159,7 @@ Response flame_diff(const Call& call, const Run& run, const Run& before, SharedN
   analysis::FlameQuery query = asked->query;
   analysis::OtherFilter other = analysis::filter_for(query.filter, run.trace(), before.trace());
   query.filter = std::move(other.filter);
+  query.span_times = &before.span_times();
   if (const auto read = read_range(call, before, "before_from", "before_to", query.filter); !read) {
     return error_response(read.error());
   }

@@ -167,6 +167,7 @@ Result<std::string> text_of(const Call& call, std::string_view name, std::size_t
 
 Result<FlameCall> flame_call(const Call& call, const Run& run) {
   FlameCall out;
+  out.query.span_times = &run.span_times();
   if (const auto read = read_range(call, run, "from", "to", out.query.filter); !read) {
     return std::unexpected(read.error());
   }

@@ -28,7 +28,7 @@ struct FlameCall {
   analysis::FlameQuery query;
   std::uint32_t nodes = 0;  // at most so many are written
 };
-// With `inverted` and `order` where the route takes them.
+// With `inverted` and `order` where the route takes them. The run outlives it.
 Result<FlameCall> flame_call(const Call& call, const Run& run);
 
 // A moment relative to the trace's start, as recorded.
