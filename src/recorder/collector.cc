@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 
 #include "recorder/burst_gate.h"
 #include "recorder/kept_files.h"
@@ -291,7 +292,10 @@ bool Collector::seal_all() {
   const std::uint64_t now = clock_.now_ns();
   // What the kernel sampled since the last pass belongs into this segment: whoever asks for it may
   // be in trouble just now.
-  attend_streams(now);
+  try {
+    attend_streams(now);
+  } catch (const std::bad_alloc&) {  // then they lie in the next one
+  }
   take_streams(now);
   const std::uint64_t before_ns = internal::now_ns();
   const DrainResult drained = drain_and_report(now, true);

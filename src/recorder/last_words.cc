@@ -77,7 +77,7 @@ bool LastWords::open(std::size_t bytes) noexcept {
   const ThreadBuffer& own = t_buffer;
   if (own.ready_epoch != kBusyEpoch && own.control != nullptr &&
       own.arena_serial == arena->serial() &&
-      static_cast<std::size_t>(own.end - own.cursor) >= bytes) {
+      static_cast<std::size_t>(own.end - own.cursor()) >= bytes) {
     return true;
   }
   return take_chunk(*arena);

@@ -31,7 +31,6 @@ class ScratchBuffer {
     t_buffer = ThreadBuffer{};
     t_buffer.ready_epoch = kEpoch;
     t_buffer.begin = scratch.stream;
-    t_buffer.cursor = scratch.stream;
     t_buffer.end = scratch.stream + kChunkStreamBytes;
     t_buffer.control = &scratch.control;
     t_buffer.tables = &scratch.tables;

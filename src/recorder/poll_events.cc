@@ -25,7 +25,7 @@ void open_short_way() noexcept {
                                 &EventTypeOf<WakeEventEvent>::type};
     std::size_t need = kPollEventBytes;
     for (const EventType* type : types) need += schema_frame_bytes(*type);
-    if (static_cast<std::size_t>(buffer.end - buffer.cursor) > need) {
+    if (static_cast<std::size_t>(buffer.end - buffer.cursor()) > need) {
       for (EventType* type : types) thread_reserve(buffer, *type, 0);
       buffer.poll_events_end = buffer.end - kPollEventBytes;
     }

@@ -40,7 +40,7 @@ extern constinit runtime::Place g_no_place;
   if (__builtin_expect(buffer.ready_epoch != epoch, 0)) return false;
   buffer.ready_epoch = kBusyEpoch;
   signal_fence();
-  if (__builtin_expect(buffer.cursor < buffer.poll_events_end, 1)) return true;
+  if (__builtin_expect(buffer.cursor() < buffer.poll_events_end, 1)) return true;
   signal_fence();
   buffer.ready_epoch = epoch;
   return false;
@@ -55,7 +55,6 @@ inline void leave_poll_event(ThreadBuffer& buffer, std::uint32_t epoch) noexcept
 [[gnu::always_inline]] inline void finish_poll_event(ThreadBuffer& buffer, std::uint32_t epoch,
                                                      std::uint8_t* end, std::uint64_t ns) noexcept {
   buffer.base_ns = ns;
-  buffer.cursor = end;
   thread_publish(buffer, end);
   leave_poll_event(buffer, epoch);
 }
@@ -101,7 +100,7 @@ template <class Task>
     runtime::Place* const& place, std::uint64_t when_ns = 0) noexcept {
   const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(buffer.clock, read_ticks());
   std::uint8_t* at =
-      put_event_head(buffer, buffer.cursor, kFixedTypeId<PollStartEvent>, ns, worker);
+      put_event_head(buffer, buffer.cursor(), kFixedTypeId<PollStartEvent>, ns, worker);
   // One store for both: stores are what a handler's events wait for.
   const ShortVarint id = task();
   const std::uint64_t symbol = __atomic_load_n(&place->id, __ATOMIC_RELAXED);
@@ -115,7 +114,8 @@ template <class Task>
                                                             const std::uint32_t& worker,
                                                             std::uint64_t when_ns = 0) noexcept {
   const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(buffer.clock, read_ticks());
-  std::uint8_t* at = put_event_head(buffer, buffer.cursor, kFixedTypeId<PollEndEvent>, ns, worker);
+  std::uint8_t* at =
+      put_event_head(buffer, buffer.cursor(), kFixedTypeId<PollEndEvent>, ns, worker);
   finish_poll_event(buffer, epoch, at + 1, ns);
   return ns;
 }
@@ -123,7 +123,7 @@ template <class Task>
                                                const runtime::TaskId& waker,
                                                const runtime::TaskId& woken,
                                                std::uint64_t ns) noexcept {
-  std::uint8_t* at = put_event_head(buffer, buffer.cursor, kFixedTypeId<WakeEventEvent>, ns, 0);
+  std::uint8_t* at = put_event_head(buffer, buffer.cursor(), kFixedTypeId<WakeEventEvent>, ns, 0);
   at = put_short(put_short(at, short_varint(waker)), short_varint(woken));
   *at = static_cast<std::uint8_t>(runtime::kUnknownWorker);  // any may take it
   finish_poll_event(buffer, epoch, at + 1, ns);
@@ -135,7 +135,7 @@ template <class Task>
 [[gnu::always_inline]] inline std::uint64_t finish_own_wake(ThreadBuffer& buffer,
                                                             std::uint32_t epoch,
                                                             const Task& task) noexcept {
-  std::uint8_t* at = buffer.cursor;
+  std::uint8_t* at = buffer.cursor();
   put_raw(at, std::uint64_t{0x02} | kFixedTypeId<WakeEventEvent> << 8 | std::uint64_t{1} << 24);
   const std::uint32_t size = task().size;
   const std::uint64_t worker = std::uint64_t{runtime::kUnknownWorker} << (8 * size);

@@ -28,9 +28,9 @@ constexpr std::uint64_t kIds[] = {0,
 
 // What the call appends to the thread's chunk; the stamp's three bytes are left out.
 std::vector<std::uint8_t> written_by(const std::function<void()>& call) {
-  const std::uint8_t* from = t_buffer.cursor;
+  const std::uint8_t* from = t_buffer.cursor();
   call();
-  std::vector<std::uint8_t> bytes(from, static_cast<const std::uint8_t*>(t_buffer.cursor));
+  std::vector<std::uint8_t> bytes(from, static_cast<const std::uint8_t*>(t_buffer.cursor()));
   if (bytes.size() > 6) bytes.erase(bytes.begin() + 3, bytes.begin() + 6);
   return bytes;
 }
@@ -41,7 +41,7 @@ void warm_up() {
   record_poll_end(1, 0);
   record_wake(1, 1, 0);
   if (t_buffer.clock.mult == 0) GTEST_SKIP() << "the short way reads the time-stamp counter";
-  ASSERT_LT(t_buffer.cursor, t_buffer.poll_events_end);
+  ASSERT_LT(t_buffer.cursor(), t_buffer.poll_events_end);
 }
 
 TEST(PollEvents, HaveTheBytesOfTheGeneralWay) {

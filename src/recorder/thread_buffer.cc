@@ -66,8 +66,9 @@ std::uint32_t assign_id(std::uint32_t& id, std::uint32_t& last, std::uint32_t li
 }
 
 void forget_chunk(ThreadBuffer& buffer) noexcept {
-  buffer.cursor = nullptr;
   buffer.end = nullptr;
+  buffer.events_before = buffer.events();
+  buffer.written = 0;
   buffer.begin = nullptr;
   buffer.control = nullptr;
   buffer.tables = &g_empty_tables;
@@ -117,11 +118,9 @@ void forget_parent_in_child() noexcept {
   buffer.ready_epoch = 0;
 }
 
-// To be forgotten at once: its events are counted among those of chunks before. A chunk of a
-// parent's is left as it is: the parent's thread goes on in it.
-void close_own_chunk(ThreadBuffer& buffer) noexcept {
+// A chunk of a parent's is left as it is: the parent's thread goes on in it.
+void close_own_chunk(const ThreadBuffer& buffer) noexcept {
   if (buffer.control != nullptr && buffer.process == process_number()) {
-    buffer.events_before = buffer.events();
     Arena::close(*buffer.control);
   }
 }
@@ -228,7 +227,7 @@ void adopt_chunk(ThreadBuffer& buffer, Arena& arena, std::uint32_t chunk) noexce
   buffer.tables = &arena.tables(chunk);
   buffer.begin = arena.stream(chunk);
   buffer.end = buffer.begin + kChunkStreamBytes;
-  buffer.cursor = buffer.begin + 5;  // behind the stream header
+  buffer.set_written(0, buffer.begin + 5);  // behind the stream header
   buffer.base_ns = 0;
 }
 
@@ -371,9 +370,9 @@ bool thread_reserve(ThreadBuffer& buffer, EventType& type, std::size_t need) noe
     std::uint64_t& word = buffer.tables->schemas[id / 64];
     const std::uint64_t bit = std::uint64_t{1} << (id % 64);
     const std::size_t total = need + ((word & bit) != 0 ? 0 : schema_bytes);
-    if (static_cast<std::size_t>(buffer.end - buffer.cursor) >= total) {
+    if (static_cast<std::size_t>(buffer.end - buffer.cursor()) >= total) {
       if ((word & bit) == 0) {
-        buffer.cursor = write_schema_frames(buffer.cursor, type, id);
+        buffer.move_cursor(write_schema_frames(buffer.cursor(), type, id));
         word |= bit;
       }
       return true;
@@ -402,7 +401,7 @@ std::uint32_t pool_define(ThreadBuffer& buffer, const interned& v) noexcept {
   if (v.symbol != nullptr) id = assign_id(v.symbol->id, g_last_symbol, kChunkTextBit);
   const bool is_symbol = id != 0;
   if (!is_symbol) id = kChunkTextBit | ++buffer.tables->next_text;
-  std::uint8_t* at = buffer.cursor;
+  std::uint8_t* at = buffer.cursor();
   *at++ = 0x03;
   at = put_raw(at, std::uint32_t{1});
   at = put_raw(at, id);
@@ -414,18 +413,18 @@ std::uint32_t pool_define(ThreadBuffer& buffer, const interned& v) noexcept {
     buffer.tables->texts[hash % kTextSlots] = {
         hash, id, static_cast<std::uint32_t>(at - buffer.begin), static_cast<std::uint32_t>(size)};
   }
-  buffer.cursor = put_block(at, data, size);
+  buffer.move_cursor(put_block(at, data, size));
   return id;
 }
 
 std::uint32_t pool_define(ThreadBuffer& buffer, const callchain& v) noexcept {
   const std::uint32_t id = ++buffer.tables->next_stack;
-  std::uint8_t* at = buffer.cursor;
+  std::uint8_t* at = buffer.cursor();
   *at++ = 0x04;
   at = put_raw(at, std::uint32_t{1});
   at = put_raw(at, id);
   at = put_raw(at, static_cast<std::uint32_t>(v.count));
-  buffer.cursor = put_block(at, v.frames, v.count * 8);
+  buffer.move_cursor(put_block(at, v.frames, v.count * 8));
   return id;
 }
 

@@ -131,8 +131,8 @@ TEST_F(Crash, OfTheHandlerItselfEndsByTheFirstSignal) {
 #endif
   const Ended ended = crash([] {
     record(Before{1});
-    t_buffer.cursor = static_cast<std::uint8_t*>(forbidden_page());  // the handler will write there
-    t_buffer.end = t_buffer.cursor + 100'000;
+    t_buffer.begin = static_cast<std::uint8_t*>(forbidden_page());  // the handler will write there
+    t_buffer.end = t_buffer.begin + 100'000;
     ::raise(SIGABRT);
   });
   EXPECT_EQ(ended.signal(), SIGABRT) << "not the handler's own SIGSEGV";
@@ -149,8 +149,8 @@ TEST_F(Crash, OfTheHandlerItselfBySameSignalStillGivesTheHostItsTurn) {
        .run =
            [] {
              record(Before{1});
-             t_buffer.cursor = static_cast<std::uint8_t*>(forbidden_page());
-             t_buffer.end = t_buffer.cursor + 100'000;
+             t_buffer.begin = static_cast<std::uint8_t*>(forbidden_page());
+             t_buffer.end = t_buffer.begin + 100'000;
              ::raise(SIGSEGV);
            }});
   EXPECT_EQ(ended.exit_code(), 42);

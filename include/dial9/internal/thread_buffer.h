@@ -4,7 +4,7 @@
 //
 //   thread-local            arena (a shared mapping, src/recorder/arena.h)
 //   ThreadBuffer ─────────► ChunkControl   one line for the producer, one for the collector
-//     cursor, end ────────► chunk          [ChunkTables | header, schemas, pools, events ... ]
+//     begin, end ─────────► chunk          [ChunkTables | header, schemas, pools, events ... ]
 //
 // A thread owns one open chunk. Full: it closes it and takes another from the arena's free list,
 // the only cold path with a shared line in it. Nothing here locks, allocates, waits or calls the
@@ -100,13 +100,15 @@ struct ChunkTables {
 struct ThreadBuffer {
   std::uint32_t ready_epoch;  // == the epoch: may record; kBusyEpoch: inside a record call
   std::uint32_t tid;
-  std::uint8_t* cursor;  // null: no chunk
+  // Of the open chunk: events << 32 | bytes, as its published word, but with the definitions that
+  // lie behind the last event.
+  std::uint64_t written;
   std::uint8_t* end;
-  std::uint8_t* begin;  // of the chunk's stream
+  std::uint8_t* begin;  // of the chunk's stream; null: no chunk
   std::uint64_t base_ns;
   ChunkControl* control;
   ChunkTables* tables;
-  // Where the cursor must be below for the short way of the events of polls and wakes
+  // What the cursor must be below for the short way of the events of polls and wakes
   // (src/recorder/poll_events.h); null: the chunk lacks what it needs.
   std::uint8_t* poll_events_end;
   ClockLine clock;
@@ -117,10 +119,15 @@ struct ThreadBuffer {
   std::uint64_t read_ns;        // the last time that now_ns() gave out
   std::uint64_t events_before;  // in the chunks before the open one
 
-  // That the thread has published, ever.
-  std::uint64_t events() const noexcept {
-    return events_before + (control == nullptr ? 0 : control->producer.committed >> 32);
+  // Where the next byte goes; null: no chunk.
+  std::uint8_t* cursor() const noexcept { return begin + static_cast<std::uint32_t>(written); }
+  // Behind what defines something for an event to come.
+  void move_cursor(const std::uint8_t* to) noexcept { set_written(written >> 32, to); }
+  void set_written(std::uint64_t events, const std::uint8_t* to) noexcept {
+    written = events << 32 | static_cast<std::uint32_t>(to - begin);
   }
+  // That the thread has published, ever.
+  std::uint64_t events() const noexcept { return events_before + (written >> 32); }
 };
 static_assert(offsetof(ThreadBuffer, clock) == 64);
 
@@ -171,15 +178,12 @@ inline void signal_fence() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 [[gnu::cold, gnu::noinline]] bool thread_reserve(ThreadBuffer& buffer, EventType& type,
                                                  std::size_t need) noexcept;
 
-// Makes everything up to `end` visible to readers, as one more event. The count is read where it is
-// published: one of the thread's own would be one more store, and stores are what events wait for.
+// Makes everything up to `end` visible to readers, as one more event. The thread's own word is the
+// published one: a child that a signal's handler clones inside the call writes the same as its
+// parent, and an event has no store for a count, since stores are what events wait for.
 inline void thread_publish(ThreadBuffer& buffer, const std::uint8_t* end) noexcept {
-  std::uint64_t& committed = buffer.control->producer.committed;
-  std::uint32_t before;  // the word's upper half: nobody else writes it
-  __builtin_memcpy(&before, reinterpret_cast<const std::uint8_t*>(&committed) + 4, sizeof before);
-  const std::uint64_t events = std::uint64_t{before} + 1;
-  const auto bytes = static_cast<std::uint32_t>(end - buffer.begin);
-  __atomic_store_n(&committed, events << 32 | bytes, __ATOMIC_RELEASE);
+  buffer.set_written((buffer.written >> 32) + 1, end);
+  __atomic_store_n(&buffer.control->producer.committed, buffer.written, __ATOMIC_RELEASE);
 }
 
 // Counts one lost event, with its time. Any thread, any context.

@@ -167,7 +167,7 @@ template <bool kHasStamp, class E>
   MeasureFields<EventTypeOf<E>::kFields> measured(buffer);
   event.dial9_visit(measured);
   std::uint32_t id = type_id<E>();
-  std::uint8_t* at = buffer.cursor;
+  std::uint8_t* at = buffer.cursor();
   // A thread without a chunk has no room and empty tables.
   const bool is_ready = reinterpret_cast<std::uintptr_t>(at) + measured.need <=
                             reinterpret_cast<std::uintptr_t>(buffer.end) &&
@@ -182,7 +182,7 @@ template <bool kHasStamp, class E>
       buffer.ready_epoch = epoch;
       return 0;
     }
-    at = buffer.cursor;
+    at = buffer.cursor();
     id = type_id<E>();
   }
   const std::uint64_t ns = kHasStamp && stamp != 0 ? stamp : now_on(buffer.clock);
@@ -190,7 +190,6 @@ template <bool kHasStamp, class E>
   PutFields put{put_event_head(buffer, at, id, ns, 0), measured.ids};
   event.dial9_visit(put);
   buffer.base_ns = ns;
-  buffer.cursor = put.at;
   thread_publish(buffer, put.at);
   signal_fence();
   buffer.ready_epoch = epoch;
