@@ -232,7 +232,7 @@ class Moments {
   void add(const TakenStack& taken) {
     found_.weight = sum_of(found_.weight, taken.weight);
     if (taken.of == StackOf::kAllocation) {
-      sites_.insert(taken.stack);
+      sites_.insert(site(taken.stack, taken.unwound, taken.is_truncated));
     } else {
       found_.moments.push_back({taken.of, taken.index, taken.at_ns, taken.length_ns});
     }
@@ -255,13 +255,20 @@ class Moments {
   }
 
  private:
+  // What one stack of a group is taken for: as many as there are parts of it.
+  static std::uint64_t site(std::uint32_t stack, UnwoundBy by, bool is_truncated) {
+    return std::uint64_t{stack} << 32 | std::uint64_t{static_cast<std::uint8_t>(by)} << 1 |
+           std::uint64_t{is_truncated};
+  }
+
   void add_allocations(const FlameQuery& query) {
     const SampleJudge judge(trace_, query.filter);
     for (std::size_t i = 0; i < trace_.heap.size() && !sites_.empty(); ++i) {
       const HeapSample& sample = trace_.heap[i];
       const bool is_meant = query.of == FlameOf::kLive ? is_live_at(sample, query.filter.to_ns)
                                                        : query.filter.has_time(sample.at_ns);
-      if (is_meant && sites_.contains(sample.stack) &&
+      if (is_meant &&
+          sites_.contains(site(sample.stack, unwound_of(sample), sample.is_truncated)) &&
           judge.judge_all_but_time(context_of(sample)) == Verdict::kTakes) {
         found_.moments.push_back(
             {StackOf::kAllocation, static_cast<std::uint32_t>(i), sample.at_ns, 0});
@@ -271,7 +278,7 @@ class Moments {
 
   const Trace& trace_;
   FlameMoments found_;
-  std::unordered_set<std::uint32_t> sites_;
+  std::unordered_set<std::uint64_t> sites_;
 };
 
 // One frame in two trees, whose numbers differ.

@@ -312,6 +312,36 @@ TEST(FlameView, ShowsTheHeapAllocatedAndLiveInBytesAndCounts) {
   EXPECT_TRUE(has(notes(in_time.heading), "no order of time"));
 }
 
+// Of one site: 100 samples by unwind tables, 20 partly by frame pointers, 10 that are cut short.
+TEST(FlameView, FindsTheMomentsOfASitesPartsByThemselves) {
+  HeapTrace made;
+  for (std::uint64_t i = 0; i < 130; ++i) {
+    made.alloc({.at_ns = (10 + i) * kMs,
+                .addr = 1 + i,
+                .frames = {0xA},
+                .unwound_by = i < 100 || i >= 120 ? "tables" : "mixed",
+                .is_truncated = i >= 120});
+  }
+  made.alloc({.at_ns = 200 * kMs, .size = 10, .addr = 200, .frames = {}});
+  made.profile(300 * kMs, 0, 0, 131);
+  const Trace trace = made.load();
+  for (const FlameOf of : {FlameOf::kAllocated, FlameOf::kLive}) {
+    const FlameQuery query{.of = of};
+    const FlameTree tree = flame_view(trace, query, nullptr).tree;
+    const std::vector<FlameRow> rows = flame_rows(tree, 100);
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+      const FlameNode& node = tree.nodes()[rows[row].node];
+      const auto moments = flame_moments(trace, query, nullptr, 100, row, 1'000);
+      ASSERT_TRUE(moments.has_value());
+      EXPECT_EQ(moments->weight, node.total) << row;
+      std::uint64_t bytes = 0;
+      for (const FlameMoment& moment : moments->moments) bytes += trace.heap[moment.index].size;
+      EXPECT_EQ(bytes, node.total) << row;
+    }
+    EXPECT_EQ(rows.size(), 5U);  // the root, the site's two, the mark, no stack
+  }
+}
+
 TEST(FlameView, MarksHeapFiguresThatTheTraceMakesUncertain) {
   HeapTrace made;
   made.alloc({.at_ns = 10 * kMs, .addr = 1});

@@ -31,7 +31,7 @@ std::uint64_t key_of(HeapBy by, const HeapSample& sample) {
 
 // The part of a group that a sample is of. There are few.
 HeapPart& part_of(HeapGroup& group, const HeapSample& sample) {
-  const UnwoundBy by = sample.stack == kNoIndex ? UnwoundBy::kNoStack : sample.unwound;
+  const UnwoundBy by = unwound_of(sample);
   for (HeapPart& part : group.parts) {
     if (part.unwound == by && part.is_truncated == sample.is_truncated) {
       return part;
@@ -267,6 +267,10 @@ std::optional<std::uint64_t> HeapGroup::median_age_ns() const {
 bool is_live_at(const HeapSample& sample, std::uint64_t at_ns) {
   return sample.is_tracked && sample.at_ns <= at_ns &&
          (sample.freed_ns == kNotFreed || sample.freed_ns > at_ns);
+}
+
+UnwoundBy unwound_of(const HeapSample& sample) {
+  return sample.stack == kNoIndex ? UnwoundBy::kNoStack : sample.unwound;
 }
 
 SampleContext context_of(const HeapSample& sample) {

@@ -82,6 +82,8 @@ HeapReport heap_report(const Trace& trace, const SampleFilter& filter, HeapBy by
 
 // For SampleJudge::judge_all_but_time().
 SampleContext context_of(const HeapSample& sample);
+// The part of its group that a sample is of: so and by is_truncated.
+UnwoundBy unwound_of(const HeapSample& sample);
 bool is_live_at(const HeapSample& sample, std::uint64_t at_ns);
 
 enum class HeapOrder : std::uint8_t { kAllocated, kLive, kGrowth };
