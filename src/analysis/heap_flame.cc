@@ -182,6 +182,14 @@ FlameHeading take_heap_stacks(const HeapReport& report, HeapOrder order, bool co
   return heading;
 }
 
+void add_heap_unwound(const HeapGroup& group, HeapOrder order, UnwoundSums& sums) {
+  if (weight_of(group, order).bytes > 0) {
+    use_site(group, order, false, [&](const TakenStack& taken) {
+      sums.add(taken.unwound, taken.is_truncated, taken.weight);
+    });
+  }
+}
+
 HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder order, bool counts,
                      FrameNamer* namer, bool is_inverted, FrameBy by) {
   HeapFlame flame{FlameTree(counts ? FlameUnit::kCount : FlameUnit::kBytes, is_inverted), {}};

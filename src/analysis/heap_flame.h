@@ -28,6 +28,10 @@ HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder ord
 FlameHeading take_heap_stacks(const HeapReport& report, HeapOrder order, bool counts,
                               const UseStack& use);
 
+// Adds the bytes of a group, by how the stacks of its samples were found: the shares that their
+// tree has. None where there are none, or the group didn't grow.
+void add_heap_unwound(const HeapGroup& group, HeapOrder order, UnwoundSums& sums);
+
 // "function < caller < its caller" of each group's stack: three frames, from the innermost on that
 // isn't the C++ library's, an allocator's or Asio's; "... < " stands for those inside it.
 std::vector<std::string> heap_site_names(const Trace& trace, const HeapReport& report,

@@ -7,6 +7,7 @@
 
 #include "analysis/counts.h"
 #include "analysis/flame.h"
+#include "analysis/heap_flame.h"
 #include "analysis/heap_report.h"
 #include "analysis/human.h"
 #include "analysis/json_text.h"
@@ -141,10 +142,6 @@ void append_summary(std::string& out, const HeapReport& report, HeapOrder order)
   }
 }
 
-HeapFigure HeapPart::*figure_of(HeapOrder order) {
-  return order == HeapOrder::kAllocated ? &HeapPart::allocated : &HeapPart::live;
-}
-
 // Bytes, by how their stacks were found.
 UnwoundSums unwound_of(const HeapGroup& group, HeapFigure HeapPart::*figure) {
   UnwoundSums sums;
@@ -160,7 +157,10 @@ void append_unwound(std::string& out, const HeapReport& report, HeapOrder order)
   if (!report.is_allocated_known || (is_live && !report.is_live_known)) {
     return;
   }
-  const UnwoundSums sums = unwound_of(report.total, figure_of(order));
+  UnwoundSums sums;
+  for (const HeapGroup& group : report.groups) {
+    add_heap_unwound(group, order, sums);
+  }
   const std::uint64_t whole = sums.total();
   if (const std::string text = unwound_text(sums, whole); !text.empty()) {
     out += text + "\n";
@@ -175,7 +175,8 @@ void append_unwound(std::string& out, const HeapReport& report, HeapOrder order)
 
 // Behind a site, of the bytes that the order is about: "  [outer frames missing: 0.10 %]".
 std::string truncated_text(const HeapGroup& group, HeapOrder order) {
-  const UnwoundSums sums = unwound_of(group, figure_of(order));
+  UnwoundSums sums;
+  add_heap_unwound(group, order, sums);
   return sums.truncated == 0 ? ""
                              : "  [outer frames missing: " +
                                    percent_of(sums.truncated, sums.total()) + "]";

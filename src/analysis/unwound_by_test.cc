@@ -208,6 +208,11 @@ TEST(UnwoundBy, OneSampleOfASiteThatIsCutShortIsThatOneAlone) {
   EXPECT_TRUE(has(json, "\"samples\": 999, \"truncated_bytes\": 100, ")) << json;
 }
 
+// What a sample of SharesOfASiteSumToIt stands for.
+double bytes_of(std::uint64_t i) {
+  return heap_weight(100 + i, 300 + i) * static_cast<double>(100 + i);
+}
+
 // Estimates are cut into whole numbers that sum to the site's, whatever their fractions are.
 TEST(UnwoundBy, SharesOfASiteSumToIt) {
   HeapTrace made;
@@ -224,6 +229,17 @@ TEST(UnwoundBy, SharesOfASiteSumToIt) {
   const Trace trace = made.load();
   SampleFilter since;
   since.from_ns = 14;
+  const auto is_truncated = [](std::uint64_t i) { return i % 2 == 0; };
+  const auto is_by_tables = [](std::uint64_t i) { return i % 3 == 0; };
+  // Sample 1 is freed, and 0 to 3 lived before.
+  const auto sum_of = [](HeapOrder order, bool (*is_meant)(std::uint64_t)) {
+    double sum = 0;
+    for (std::uint64_t i = order == HeapOrder::kGrowth ? 4 : 0; i < 7; ++i) {
+      const bool is_gone = order == HeapOrder::kLive && i == 1;
+      sum += is_meant(i) && !is_gone ? bytes_of(i) : 0;
+    }
+    return sum;
+  };
   for (const HeapOrder order : {HeapOrder::kAllocated, HeapOrder::kLive, HeapOrder::kGrowth}) {
     const HeapReport report =
         heap_report(trace, order == HeapOrder::kGrowth ? since : SampleFilter{}, HeapBy::kSite);
@@ -234,9 +250,64 @@ TEST(UnwoundBy, SharesOfASiteSumToIt) {
     const HeapFlame flame = heap_flame(trace, report, order, false, nullptr);
     EXPECT_EQ(flame.tree.total(), static_cast<std::uint64_t>(bytes + 0.5));
     EXPECT_EQ(flame.tree.unwound().total(), flame.tree.total());
-    EXPECT_GT(flame.tree.truncated(), 0U);
-    EXPECT_LT(flame.tree.truncated(), flame.tree.total());
+    EXPECT_NEAR(static_cast<double>(flame.tree.truncated()), sum_of(order, is_truncated), 1);
+    EXPECT_NEAR(static_cast<double>(flame.tree.unwound().of(UnwoundBy::kTables)),
+                sum_of(order, is_by_tables), 1);
   }
+}
+
+// Of 800 bytes that a site grew by, in stacks of three kinds: 400 less, 300 and 900 more.
+TEST(UnwoundBy, PartsThatShrankAreTakenOffThoseThatGrew) {
+  HeapTrace made;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    made.alloc({.at_ns = 10 + i, .addr = 1 + i, .frames = {0xA}, .unwound_by = "tables"});
+  }
+  for (std::uint64_t i = 0; i < 4; ++i) made.free(200 + i, 1 + i, 10 + i);
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    made.alloc({.at_ns = 300 + i,
+                .addr = 100 + i,
+                .frames = {0xA},
+                .unwound_by = i < 3 ? "mixed" : "tables",
+                .is_truncated = i >= 3});
+  }
+  made.profile(400, 0, 0, 18);
+  const Trace trace = made.load();
+  const HeapReport report = heap_report(trace, {.from_ns = 100}, HeapBy::kSite);
+  const HeapFlame flame = heap_flame(trace, report, HeapOrder::kGrowth, false, nullptr);
+  EXPECT_EQ(flame_folded(flame.tree), "[outer frames missing];0xa 600\n0xa 200\n");
+  EXPECT_EQ(flame.tree.unwound().of(UnwoundBy::kTables), 600U);
+  EXPECT_EQ(flame.tree.unwound().of(UnwoundBy::kMixed), 200U);
+  const std::string growth = heap_text(trace, report, HeapOrder::kGrowth, 10, {"a"});
+  EXPECT_TRUE(has(growth, "\nstacks: 75.0 % by unwind tables, 25.0 % partly by frame pointers\n"))
+      << growth;
+  EXPECT_TRUE(has(growth, "\n75.0 % in stacks whose outer frames are missing\n")) << growth;
+  EXPECT_TRUE(has(growth, "  a  [outer frames missing: 75.0 %]")) << growth;
+  const std::string live = heap_text(trace, report, HeapOrder::kLive, 10, {"a"});
+  EXPECT_TRUE(has(live, "  a  [outer frames missing: 50.0 %]\n")) << live;
+}
+
+// Not of what lived before, nor of a site that shrank.
+TEST(UnwoundBy, OfWhatGrewIsOfTheBytesThatItGrewBy) {
+  HeapTrace made;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    made.alloc({.at_ns = 10 + i, .addr = 1 + i, .frames = {0xA}});
+  }
+  made.alloc({.at_ns = 10, .size = 5'000, .addr = 1'000, .frames = {0xB}, .is_truncated = true});
+  made.free(300, 1'000, 10);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    made.alloc({.at_ns = 300 + i, .addr = 500 + i, .frames = {0xA}, .is_truncated = true});
+  }
+  made.alloc({.at_ns = 300, .addr = 2'000, .frames = {0xB}, .unwound_by = "tables"});
+  made.profile(400, 0, 0, 111);
+  const Trace trace = made.load();
+  const HeapReport report = heap_report(trace, {.from_ns = 200}, HeapBy::kSite);
+  const std::string text = heap_text(trace, report, HeapOrder::kGrowth, 10, {"a", "b"});
+  EXPECT_TRUE(has(text, "  a  [outer frames missing: 100 %]")) << text;
+  EXPECT_TRUE(has(text, "  b\n")) << text;
+  EXPECT_TRUE(has(text, "\n100 % in stacks whose outer frames are missing\n")) << text;
+  EXPECT_FALSE(has(text, "by unwind tables")) << text;
+  const HeapFlame flame = heap_flame(trace, report, HeapOrder::kGrowth, false, nullptr);
+  EXPECT_EQ(flame_folded(flame.tree), "[outer frames missing];0xa 1000\n");
 }
 
 TEST(UnwoundBy, OfOneStackIsAFact) {
