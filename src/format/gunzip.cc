@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <utility>
@@ -16,6 +17,9 @@ namespace {
 constexpr std::array<std::uint8_t, 2> kGzipMagic = {0x1f, 0x8b};
 constexpr std::size_t kOutputBytes = 128 * 1024;
 constexpr int kGzipOnly = 16 + MAX_WBITS;
+// For what inflate takes: its window of 32 KiB and its state of 7 KiB, with room for other makes.
+constexpr std::size_t kInflateBytes = 64 * 1024;
+constexpr const char* kTooLittle = "this zlib wants more memory than is set aside for it";
 
 }  // namespace
 
@@ -37,7 +41,12 @@ struct Gunzip::State {
   bool is_inflate_open = false;
   z_stream stream{};
   std::unique_ptr<std::uint8_t[]> output;
+  // inflate's own: zlib takes its window late, and would end the input there where malloc fails.
+  std::unique_ptr<std::byte[]> memory;
+  std::size_t memory_used = 0;
   Result<void> outcome;
+
+  static voidpf give_memory(voidpf state, uInt items, uInt item_bytes);
 
   Result<void> sniff(std::span<const std::uint8_t>& bytes);
   Result<void> start_member();
@@ -49,6 +58,19 @@ struct Gunzip::State {
     offset += count;
   }
 };
+
+// Null: there is no more. Nothing comes back before the end of the input.
+voidpf Gunzip::State::give_memory(voidpf opaque, uInt items, uInt item_bytes) {
+  constexpr std::size_t kAlign = alignof(std::max_align_t);
+  State& state = *static_cast<State*>(opaque);
+  const std::uint64_t bytes = (std::uint64_t{items} * item_bytes + kAlign - 1) / kAlign * kAlign;
+  if (bytes > kInflateBytes - state.memory_used) {
+    return nullptr;
+  }
+  std::byte* const given = state.memory.get() + state.memory_used;
+  state.memory_used += static_cast<std::size_t>(bytes);
+  return given;
+}
 
 // Decides by the first two bytes what the input is.
 Result<void> Gunzip::State::sniff(std::span<const std::uint8_t>& bytes) {
@@ -83,14 +105,18 @@ Result<void> Gunzip::State::sniff(std::span<const std::uint8_t>& bytes) {
 }
 
 Result<void> Gunzip::State::start_member() {
+  if (!memory) {
+    output = std::make_unique_for_overwrite<std::uint8_t[]>(kOutputBytes);
+    memory = std::make_unique_for_overwrite<std::byte[]>(kInflateBytes);
+    stream.zalloc = give_memory;
+    stream.zfree = [](voidpf, voidpf) {};
+    stream.opaque = this;
+  }
   member_offset = offset;
   mode = Mode::kInMember;
-  if (!output) {
-    output = std::make_unique_for_overwrite<std::uint8_t[]>(kOutputBytes);
-  }
   const int result = is_inflate_open ? inflateReset(&stream) : inflateInit2(&stream, kGzipOnly);
   if (result != Z_OK) {
-    return make_error(ErrorCode::kLimit, "cannot start to inflate: out of memory", offset);
+    return make_error(ErrorCode::kLimit, kTooLittle, offset);
   }
   is_inflate_open = true;
   return {};
@@ -113,8 +139,8 @@ Result<void> Gunzip::State::inflate_some(std::span<const std::uint8_t>& bytes) {
         return sunk;
       }
     }
-    if (result == Z_MEM_ERROR) {  // its window is taken late
-      return make_error(ErrorCode::kLimit, "cannot go on to inflate: out of memory", offset);
+    if (result == Z_MEM_ERROR) {
+      return make_error(ErrorCode::kLimit, kTooLittle, offset);
     }
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
       const std::uint64_t at = offset + (fed - stream.avail_in);

@@ -1,7 +1,9 @@
 // Undoes gzip (one or many members) in front of the decoder, by sniffing the magic 1f 8b: plain
 // input passes through untouched and uncopied. Streaming: memory is one inflate window and one
-// output block, whatever the ratio; an inflate bomb costs time in proportion to what it inflates
-// to, which the sink can stop. No threads, no files.
+// output block, whatever the ratio, all of it by operator new, so that where there is none the
+// caller is told, and what was inflated so far isn't taken for the whole; an inflate
+// bomb costs time in proportion to what it inflates to, which the sink can stop. No threads, no
+// files.
 // Spec: docs/spec/trace_format.md, "Compression".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -1,9 +1,12 @@
 // Memory may end anywhere in a request or a load: nothing that was taken is kept, and what is asked
 // next is answered right.
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <span>
@@ -13,8 +16,35 @@
 #include "analysis/testing/cpu_trace.h"
 #include "analysis/testing/heap_trace.h"
 #include "base/testing/failing_memory.h"
+#include "server/gzip.h"
 #include "server/routes.h"
 #include "server/testing/sample_runs.h"
+
+namespace {
+
+constexpr int kAll = -1;
+constinit int g_zlib_pieces = kAll;  // that malloc gives to zlib before it gives no more
+
+voidpf give_to_zlib(voidpf /*opaque*/, uInt items, uInt bytes) {
+  if (g_zlib_pieces == 0) return nullptr;
+  if (g_zlib_pieces != kAll) --g_zlib_pieces;
+  return std::calloc(items, bytes);
+}
+
+void take_from_zlib(voidpf /*opaque*/, voidpf piece) { std::free(piece); }
+
+}  // namespace
+
+// Before zlib's own, of which it makes one whose malloc fails where the reader leaves it to that.
+extern "C" int inflateInit2_(z_streamp stream, int bits, const char* version, int size) {
+  static const auto own =
+      reinterpret_cast<decltype(&inflateInit2_)>(::dlsym(RTLD_NEXT, "inflateInit2_"));
+  if (stream->zalloc == nullptr) {
+    stream->zalloc = give_to_zlib;
+    stream->zfree = take_from_zlib;
+  }
+  return own(stream, bits, version, size);
+}
 
 namespace dial9::server {
 namespace {
@@ -101,6 +131,13 @@ void at_each_end(const Work& work, const Check& check) {
   }
 }
 
+Bytes gzipped() {
+  const Bytes bytes = testing::dense_trace(3'000);
+  const std::string packed =
+      gzip_if_smaller({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return {packed.begin(), packed.end()};
+}
+
 struct Kind {
   const char* name;
   Bytes (*bytes)();
@@ -110,7 +147,8 @@ const Kind kKinds[] = {{"a", testing::sample_trace},
                        {"ticks", [] { return testing::custom_only_trace(300); }},
                        {"dense", [] { return testing::dense_trace(3'000); }},
                        {"sampled", sampled},
-                       {"heap", allocations}};
+                       {"heap", allocations},
+                       {"gzipped", gzipped}};
 
 TEST(OutOfMemory, ALoadGivesAllBackWhereverMemoryEnds) {
   if (!dial9::testing::can_memory_fail()) GTEST_SKIP() << dial9::testing::kMemoryIsOthers;
@@ -179,6 +217,17 @@ class OutOfMemoryQueries : public ::testing::Test {
                 });
     EXPECT_EQ(ask(target, Method::kGet, gzip).body, right.body) << target;
   }
+  // Of a load of run "a". Where it got through although a piece was refused, it did without.
+  void expect_all_or_no_memory(std::size_t polls, std::uint64_t pieces) {
+    const auto status = store_->status("a");
+    ASSERT_TRUE(status.has_value());
+    ASSERT_TRUE(status->state == RunState::kReady || status->state == RunState::kFailed);
+    if (status->state == RunState::kFailed) {
+      EXPECT_NE(status->error.find("out of memory"), std::string::npos) << pieces;
+    } else {
+      EXPECT_EQ(store_->get("a")->trace().polls.size(), polls) << pieces;
+    }
+  }
 
   FailingMemory memory_;  // outlives the store's thread
   Namer namer_;
@@ -242,29 +291,45 @@ TEST_F(OutOfMemoryQueries, ThatOpenARunLeaveOneThatCanBeOpened) {
 }
 
 TEST_F(OutOfMemoryQueries, AreNotAnsweredByALoadThatFoundNoMemory) {
-  auto source = std::make_unique<testing::MemoryRuns>();
-  source->add("a", testing::sample_trace());
-  source->before_chunk = [this] { FailingMemory::take_part(&memory_); };  // the loading thread
-  store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
-  for (const Ends ends : {Ends::kOnce, Ends::kForGood}) {
-    bool was_refused = true;
-    for (std::uint64_t pieces = 0; was_refused; pieces = dial9::testing::next_end(pieces)) {
-      memory_.end_after(pieces, ends);
-      ASSERT_TRUE(store_->open("a").has_value());
-      store_->wait_idle();
-      was_refused = memory_.restore();
-      const auto status = store_->status("a");
-      ASSERT_TRUE(status.has_value());
-      // Where it got through although a piece was refused, it did without.
-      ASSERT_TRUE(status->state == RunState::kReady || status->state == RunState::kFailed);
-      if (status->state == RunState::kFailed) {
-        EXPECT_NE(status->error.find("out of memory"), std::string::npos) << pieces;
-      } else {
-        EXPECT_EQ(store_->get("a")->trace().polls.size(), 10U) << pieces;
+  struct Stored {
+    Bytes bytes;
+    std::size_t polls;
+  };
+  for (const Stored& stored : {Stored{testing::sample_trace(), 10}, Stored{gzipped(), 3'000}}) {
+    auto source = std::make_unique<testing::MemoryRuns>();
+    source->add("a", stored.bytes);
+    source->before_chunk = [this] { FailingMemory::take_part(&memory_); };  // the loading thread
+    store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
+    for (const Ends ends : {Ends::kOnce, Ends::kForGood}) {
+      bool was_refused = true;
+      for (std::uint64_t pieces = 0; was_refused; pieces = dial9::testing::next_end(pieces)) {
+        memory_.end_after(pieces, ends);
+        ASSERT_TRUE(store_->open("a").has_value());
+        store_->wait_idle();
+        was_refused = memory_.restore();
+        expect_all_or_no_memory(stored.polls, pieces);
+        ASSERT_TRUE(store_->close("a").has_value());
+        ASSERT_FALSE(HasFailure());
       }
-      ASSERT_TRUE(store_->close("a").has_value());
-      ASSERT_FALSE(HasFailure());
     }
+  }
+}
+
+// Its state is taken at the beginning, its window behind the first bytes.
+TEST_F(OutOfMemoryQueries, AreNotAnsweredByALoadInWhichZlibFoundNoMemory) {
+  auto source = std::make_unique<testing::MemoryRuns>();
+  source->add("a", gzipped());
+  store_ = std::make_unique<RunStore>(std::move(source), StoreOptions{});
+  for (int pieces = 0; pieces < 3; ++pieces) {
+    g_zlib_pieces = pieces;
+    ASSERT_TRUE(store_->open("a").has_value());
+    store_->wait_idle();
+    g_zlib_pieces = kAll;
+    expect_all_or_no_memory(3'000, static_cast<std::uint64_t>(pieces));
+    ASSERT_TRUE(store_->open("a").has_value());
+    store_->wait_idle();
+    EXPECT_EQ(store_->get("a")->trace().polls.size(), 3'000U) << pieces;
+    ASSERT_TRUE(store_->close("a").has_value());
   }
 }
 
