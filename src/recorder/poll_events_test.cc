@@ -3,6 +3,10 @@
 #include "recorder/poll_events.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -80,6 +84,33 @@ TEST(PollEvents, OfATaskThatWakesItselfHaveTheBytesOfTheGeneralWay) {
               }),
               written_by([&] { record_wake(id, id, t_buffer.base_ns + 1); }));
   }
+}
+
+// A signal's handler may clone the process inside a record call, without the fork handlers: both go
+// on in it, in the same chunk.
+TEST(PollEvents, ThatAClonedChildFinishesTooAreOne) {
+#if defined(DIAL9_SANITIZED_THREAD)
+  GTEST_SKIP() << "ThreadSanitizer doesn't know such a child";
+#endif
+  SteppedRecorder recorder;
+  warm_up();
+  if (IsSkipped()) return;
+  const std::uint32_t epoch = recording_epoch();
+  const ThreadBuffer& buffer = t_buffer;
+  const std::uint64_t before = buffer.control->producer.committed >> 32;
+  const auto task = [] { return short_varint(300); };
+  ASSERT_TRUE(begin_poll_event(t_buffer, epoch));
+  const long child = ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    finish_own_wake(t_buffer, epoch, task);
+    ::_exit(0);
+  }
+  int status = 0;
+  const bool has_ended = ::waitpid(static_cast<pid_t>(child), &status, 0) == child;
+  finish_own_wake(t_buffer, epoch, task);
+  ASSERT_TRUE(has_ended && WIFEXITED(status));
+  EXPECT_EQ((buffer.control->producer.committed >> 32) - before, 1U);
+  EXPECT_EQ(recorder.read().count("WakeEventEvent"), 2U) << "one of warm_up()";
 }
 
 TEST(PollEvents, OfAStampInThePastHaveItExactly) {

@@ -150,6 +150,67 @@ TEST(AsioTasks, WorkThatIsDestroyedUnrunIsTerminatedAndLeavesTheQueue) {
   EXPECT_TRUE(ended.count(trace.named("WakeEventEvent").at(0).number("woken_task_id")));
 }
 
+net::awaitable<void> post_thrice() {
+  auto executor = co_await net::this_coro::executor;
+  for (int i = 0; i < 3; ++i) net::post(executor, [] {});
+}
+
+// A child begins in its parent's poll, which knows the parent's id in wire bytes by then.
+TEST(AsioTasks, WorkThatAChildQueuesIsTheChilds) {
+  const Trace trace = record([&] {
+    net::io_context io;
+    asio::co_spawn(io, "parent", [&]() -> net::awaitable<void> {
+      auto executor = co_await net::this_coro::executor;
+      co_await net::post(executor, net::use_awaitable);
+      net::post(executor, [] {});
+      co_await asio::co_spawn(executor, "child", post_thrice(), net::use_awaitable);
+    });
+    io.run();
+  });
+  const std::uint64_t child = trace.task_named("child");
+  EXPECT_GE(trace.polls_of(child).size(), 3u);
+  EXPECT_GE(trace.wakes_of(child).size(), 3u);
+  for (const Poll& poll : trace.polls()) {
+    EXPECT_EQ(poll.spawn_loc, poll.task == child ? "child" : "parent");
+  }
+}
+
+// Ids from 2^28 on don't fit into what hot events have room for.
+TEST(AsioTasks, LongIdsAreWrittenWhole) {
+  constexpr runtime::TaskId kLong = runtime::TaskId{1} << 28;
+  static runtime::Place place{"a place"};
+  const runtime::TaskId small = runtime::new_task_id();
+  char byte = 0;
+  const Trace trace = record([&] {
+    net::io_context io;
+    net::local::stream_protocol::socket near(io);
+    net::local::stream_protocol::socket far(io);
+    net::local::connect_pair(near, far);
+    const auto post_as = [&](runtime::TaskId id, auto work) {
+      const runtime::CurrentTask as({id, &place});
+      net::post(io, work);
+    };
+    {
+      const runtime::CurrentTask as({kLong, &place});
+      near.async_read_some(net::buffer(&byte, 1), [](NetError, std::size_t) {});
+    }
+    post_as(kLong, [&] {
+      post_as(kLong, [] {});
+      post_as(small, [] {});
+    });
+    post_as(small, [&] {
+      post_as(kLong, [] {});
+      net::write(far, net::buffer("x", 1));
+    });
+    io.run();
+  });
+  EXPECT_EQ(trace.polls().size(), 6u);
+  EXPECT_EQ(trace.polls_of(kLong).size(), 4u);
+  EXPECT_EQ(trace.polls_of(small).size(), 2u);
+  EXPECT_EQ(trace.wakes_of(kLong).size(), 4u);
+  EXPECT_EQ(trace.wakes_of(small).size(), 2u);
+}
+
 TEST(AsioTasks, CallbacksStartedInATaskScopeAreThatTask) {
   const Trace trace = record([&] {
     net::io_context io;
