@@ -49,7 +49,7 @@ endif()
 
 # dial9_library(NAME SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [ENGINE | BARE])
 # ENGINE: throws nothing itself (tools/tidy) and has no RTTI, but cleans up where there is no memory.
-# BARE: doesn't clean up either: what a host links (docs/adr/0008-clean-up-without-memory.md).
+# BARE: doesn't clean up either: what a host links of it (docs/adr/0008-clean-up-without-memory.md).
 function(dial9_library name)
   cmake_parse_arguments(arg "ENGINE;BARE" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})

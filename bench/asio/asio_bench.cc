@@ -183,7 +183,7 @@ BENCHMARK_CAPTURE(handlers, off, false)
 BENCHMARK_CAPTURE(round_trips, off, false)
     ->Name(kIsTracked ? "asio_round_trip/off" : "asio_round_trip/bare");
 #if !defined(DIAL9_ASIO_TRACKING)
-BENCHMARK(handlers_beside_a_thread)->Name("asio_handler/bare_beside_a_thread");  // last
+BENCHMARK(handlers_beside_a_thread)->Name("asio_handler/bare_beside_a_thread");  // bench/run: apart
 #else
 BENCHMARK_CAPTURE(handlers, on, true)->Name("asio_handler/on");
 BENCHMARK_CAPTURE(round_trips, on, true)->Name("asio_round_trip/on");
