@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/testing/off_cpu_text.h"
 #include "analysis/testing/symbols.h"
 #include "analysis/testing/trace_builder.h"
 
@@ -15,30 +16,13 @@ namespace {
 
 using format::FieldType;
 using testing::add_symbol;
+using testing::groups;
+using testing::has;
+using testing::notes;
 using testing::OffCpuWaitEvent;
 using testing::TraceBuilder;
 
 constexpr std::uint64_t kMs = 1'000'000;
-
-// "name proven+estimated waits", a line a group.
-std::string groups(const Trace& trace, const OffCpuReportOptions& options = {}) {
-  std::string text;
-  for (const OffCpuGroup& group : off_cpu_report(trace, options, nullptr).groups) {
-    text += (group.name.empty() ? "?" : group.name) + " " + std::to_string(group.proven_ns) + "+" +
-            std::to_string(group.estimated_ns) + " " + std::to_string(group.waits) + "\n";
-  }
-  return text;
-}
-
-std::string notes(const OffCpuReport& report) {
-  std::string text;
-  for (const std::string& note : report.heading.notes) text += note + "\n";
-  return text;
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(OffCpuReport, RunningRunnableAndBlockedSumToWhatPassed) {
   TraceBuilder builder;

@@ -9,35 +9,19 @@
 #include "analysis/flame_view.h"
 #include "analysis/off_cpu.h"
 #include "analysis/span_times.h"
+#include "analysis/testing/off_cpu_text.h"
 #include "analysis/testing/trace_builder.h"
 
 namespace dial9::analysis {
 namespace {
 
 using format::FieldType;
+using testing::groups;
+using testing::has;
+using testing::notes;
 using testing::TraceBuilder;
 
 constexpr std::uint64_t kMs = 1'000'000;
-
-// "name proven+estimated waits", a line a group.
-std::string groups(const Trace& trace, const OffCpuReportOptions& options) {
-  std::string text;
-  for (const OffCpuGroup& group : off_cpu_report(trace, options, nullptr).groups) {
-    text += (group.name.empty() ? "?" : group.name) + " " + std::to_string(group.proven_ns) + "+" +
-            std::to_string(group.estimated_ns) + " " + std::to_string(group.waits) + "\n";
-  }
-  return text;
-}
-
-std::string notes(const OffCpuReport& report) {
-  std::string text;
-  for (const std::string& note : report.heading.notes) text += note + "\n";
-  return text;
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Span 17, of worker 3.
 void add_span(TraceBuilder& builder, std::uint64_t from_ns, std::uint64_t to_ns,

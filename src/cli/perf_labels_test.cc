@@ -3,7 +3,6 @@
 // go on with their label on another worker.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <map>
@@ -23,53 +22,27 @@
 #include "dial9/off_cpu.h"
 #include "dial9/recorder.h"
 #include "dial9/runtime.h"
+#include "session/testing/perf_recording.h"
 
 namespace dial9::cli {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::uint32_t kHz = 500;
-thread_local volatile std::uint64_t t_kept = 1;
-
-double cpu_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
-
-void burn(double ms) {
-  for (const double end = cpu_ms() + ms; cpu_ms() < end;) {
-    for (int i = 0; i < 2'000; ++i) t_kept = t_kept * 3 + 1;
-  }
-}
+using dial9::testing::burn;
+using dial9::testing::cpu_ms;
+using dial9::testing::PerfRecording;
 
 class SwitchLabels : public testing::CliTest {};
 
 class PerfLabels : public testing::CliTest {
  protected:
   void SetUp() override {
-    const Status added = add_cpu_samples({.frequency_hz = kHz, .backend = CpuSampleBackend::kPerf});
-    if (!added.ok()) GTEST_SKIP() << added.message();
-    auto [recorder, status] = Recorder::start(RecorderOptions::memory(16 << 20));
-    ASSERT_TRUE(status.ok()) << status.message();
-    recorder_.emplace(std::move(recorder));
+    const std::string refusal = recording_.start(16 << 20);
+    if (!refusal.empty()) GTEST_SKIP() << refusal;
   }
-  void TearDown() override {
-    recorder_.reset();
-    remove_cpu_samples();
-  }
+  void TearDown() override { recording_.stop(); }
 
-  // Once so many threads of the host are sampled, and changes of labels count: from 10 ms after a
-  // pass of the collector on, of which each rotation makes one.
-  void wait_until_sampled(std::uint32_t threads) {
-    while (cpu_sample_status().threads < threads) burn(5);
-    for (int pass = 0; pass < 2; ++pass) {
-      recorder_->rotate(std::chrono::seconds(30));
-      burn(20);
-    }
-    recorder_->rotate(std::chrono::seconds(30));
-  }
   // A request of a tenant: what its label takes of the thread's CPU time.
   template <class Work>
   void serve(int request, Work work) {
@@ -91,11 +64,11 @@ class PerfLabels : public testing::CliTest {
       const json fields = json::parse(line)["fields"];
       if (!fields["weight"].is_null()) most = std::max(most, fields["weight"].get<double>());
     }
-    return (most - 1) * 1'000 / kHz;
+    return (most - 1) * 1'000 / PerfRecording::kHz;
   }
   void expect_the_shares() {
-    ASSERT_TRUE(recorder_->rotate(std::chrono::seconds(30)));
-    ASSERT_TRUE(recorder_->dump(path("trace.bin")).ok());
+    ASSERT_TRUE(recording_.recorder().rotate(std::chrono::seconds(30)));
+    ASSERT_TRUE(recording_.recorder().dump(path("trace.bin")).ok());
     const double coarse = coarse_ms();
     double all = 0;
     for (const auto& [tenant, ms] : spent_) all += ms;
@@ -111,19 +84,19 @@ class PerfLabels : public testing::CliTest {
     }
   }
 
-  std::optional<Recorder> recorder_;
+  PerfRecording recording_;
   std::minstd_rand random_{7};
   std::map<std::string, double> spent_;
 };
 
 TEST_F(PerfLabels, ThreeTenantsOfOneThreadComeOutWithinTwoPercent) {
-  wait_until_sampled(1);
+  recording_.wait_until_sampled(1);
   for (int request = 0; request < 36; ++request) {
     serve(request, [](const char* tenant, double ms) {
       const label scope("tenant", tenant);
       burn(ms);
     });
-    if (request % 12 == 5) recorder_->rotate(std::chrono::seconds(30));
+    if (request % 12 == 5) recording_.recorder().rotate(std::chrono::seconds(30));
   }
   expect_the_shares();
 }
@@ -139,7 +112,7 @@ TEST_F(PerfLabels, ThreeTenantsWhoseTasksMoveBetweenWorkersComeOutWithinTwoPerce
   const auto worker = [&](std::binary_semaphore& own, std::binary_semaphore& other, auto work) {
     return std::thread([&, work] {
       runtime::enter_worker(runtime);
-      wait_until_sampled(3);
+      recording_.wait_until_sampled(3);
       for (int batch = 0; batch < 3; ++batch) {
         runtime::park();
         own.acquire();

@@ -33,20 +33,6 @@ using namespace testing;
 
 class ThreadCharge : public OffCpuTest {};
 
-// From now on clock_gettime fails with `error` where the C library can't do without the system.
-bool deny_clocks(int error) {
-  const auto answer = static_cast<unsigned>(error) | SECCOMP_RET_ERRNO;
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_gettime, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, answer),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  sock_fprog program{4, filter};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 TEST_F(ThreadCharge, StandsStillWhileAThreadIsBlockedAndMovesWhenItRan) {
   Pipe pipes[2];
   const Worker worker([&] {
@@ -236,7 +222,7 @@ TEST_F(ThreadCharge, ARealThreadThatRestsIsProvenToRestWithFewReadsOfItsAccount)
 
 // In a child, whose filter goes with it.
 int rest_without_clocks(int error) {
-  if (!deny_clocks(error)) return 77;
+  if (!deny_call(SYS_clock_gettime, error)) return 77;  // where the C library can't do without
   unwind::prepare();
   Pipe pipe;
   const Worker worker([&] { wait_for_byte(pipe.out.get()); });

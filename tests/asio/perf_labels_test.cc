@@ -2,13 +2,11 @@
 // sampled by perf, which can't ask a thread for its label: each comes back with its share.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <latch>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -21,32 +19,17 @@
 #include "dial9/label.h"
 #include "net.h"
 #include "recording.h"
+#include "session/testing/perf_recording.h"
 
 namespace dial9::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t kHz = 500;
+using dial9::testing::burn;
+using dial9::testing::PerfRecording;
+
 constexpr int kRequests = 36;
-thread_local volatile std::uint64_t t_kept = 1;
-
-double cpu_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
-
-// The CPU time that it took.
-double burn(double ms) {
-  const double begin = cpu_ms();
-  double now = begin;
-  while (now < begin + ms) {
-    for (int i = 0; i < 2'000; ++i) t_kept = t_kept * 3 + 1;
-    now = cpu_ms();
-  }
-  return now - begin;
-}
 
 // By tenant, in ms.
 class Spent {
@@ -85,37 +68,20 @@ net::awaitable<void> request(const char* tenant, double ms, Spent& spent, std::l
 class AsioPerfLabels : public ::testing::Test {
  protected:
   void SetUp() override {
-    const Status added = add_cpu_samples({.frequency_hz = kHz, .backend = CpuSampleBackend::kPerf});
-    if (!added.ok()) GTEST_SKIP() << added.message();
-    auto [recorder, status] = Recorder::start(RecorderOptions::memory(32 << 20));
-    ASSERT_TRUE(status.ok()) << status.message();
-    recorder_.emplace(std::move(recorder));
+    const std::string refusal = recording_.start(32 << 20);
+    if (!refusal.empty()) GTEST_SKIP() << refusal;
   }
-  void TearDown() override {
-    recorder_.reset();
-    remove_cpu_samples();
-  }
-
-  // Once so many threads are sampled, and changes of labels count: from 10 ms after a pass of the
-  // collector on, of which each rotation makes one.
-  void wait_until_sampled(std::uint32_t threads) {
-    while (cpu_sample_status().threads < threads) burn(5);
-    for (int pass = 0; pass < 2; ++pass) {
-      recorder_->rotate(30s);
-      burn(20);
-    }
-    recorder_->rotate(30s);
-  }
+  void TearDown() override { recording_.stop(); }
 
   analysis::Trace trace() {
-    EXPECT_TRUE(recorder_->rotate(30s));
-    const std::vector<SegmentBytes> segments = recorder_->sealed_segments();
+    EXPECT_TRUE(recording_.recorder().rotate(30s));
+    const std::vector<SegmentBytes> segments = recording_.recorder().sealed_segments();
     std::vector<std::span<const std::uint8_t>> files;
     for (const SegmentBytes& segment : segments) files.emplace_back(segment.bytes);
     return analysis::load(files);
   }
 
-  std::optional<Recorder> recorder_;
+  PerfRecording recording_;
 };
 
 TEST_F(AsioPerfLabels, ThreeTenantsOfCoroutinesOnTwoWorkersComeOutWithinTwoPercent) {
@@ -129,7 +95,7 @@ TEST_F(AsioPerfLabels, ThreeTenantsOfCoroutinesOnTwoWorkersComeOutWithinTwoPerce
   // Each is known as a worker by its first handler, and its thread by the first park behind that.
   std::latch both(2);
   for (int i = 0; i < 2; ++i) net::post(io, [&] { both.arrive_and_wait(); });
-  wait_until_sampled(3);
+  recording_.wait_until_sampled(3);
   std::minstd_rand random(7);
   std::latch early(kRequests);  // nobody waits for it
   for (int i = 0; i < kRequests; ++i) {
@@ -139,7 +105,7 @@ TEST_F(AsioPerfLabels, ThreeTenantsOfCoroutinesOnTwoWorkersComeOutWithinTwoPerce
                           request(tenants[i % 6], ms, spent, i % 2 == 0 ? half : early, all));
   }
   half.wait();
-  recorder_->rotate(30s);  // a segment begins with a list of what is open
+  recording_.recorder().rotate(30s);  // a segment begins with a list of what is open
   all.wait();
   work.reset();
   for (std::thread& worker : workers) worker.join();
@@ -149,7 +115,7 @@ TEST_F(AsioPerfLabels, ThreeTenantsOfCoroutinesOnTwoWorkersComeOutWithinTwoPerce
   for (std::size_t i = 0; i < found.samples.size(); ++i) {
     weight = std::max<std::uint64_t>(weight, found.samples[i].weight);
   }
-  const double coarse = static_cast<double>(weight - 1) * 1'000 / kHz;
+  const double coarse = static_cast<double>(weight - 1) * 1'000 / PerfRecording::kHz;
   double sum = 0;
   for (const auto& [tenant, ms] : spent.by_tenant()) sum += ms;
   if (8 * coarse > 0.1 * sum) GTEST_SKIP() << "samples too coarse here: " << coarse << " ms";

@@ -16,11 +16,11 @@
 
 namespace dial9::internal::testing {
 
-bool deny_perf(int error) {
+bool deny_call(unsigned number, int error) {
   const auto answer = static_cast<unsigned>(error) | SECCOMP_RET_ERRNO;
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, answer),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -28,6 +28,8 @@ bool deny_perf(int error) {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
+
+bool deny_perf(int error) { return deny_call(SYS_perf_event_open, error); }
 
 bool become_nobody() {
   constexpr unsigned kNobody = 65'534;

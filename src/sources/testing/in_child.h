@@ -7,8 +7,10 @@
 
 namespace dial9::internal::testing {
 
-// From now on perf_event_open fails with `error` on this thread and those that it starts, for good.
-bool deny_perf(int error);
+// From now on the system call of this number fails with `error` on this thread and those that it
+// starts, for good.
+bool deny_call(unsigned number, int error);
+bool deny_perf(int error);  // perf_event_open
 
 // From now on this process is nobody's, without any capability. False: it can't be.
 bool become_nobody();
