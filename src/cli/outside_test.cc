@@ -144,6 +144,17 @@ TEST_F(Outside, SnapshotOfAProcessThatRecordsNoMoreSaysSoAndClaimsNothing) {
             std::string::npos);
 }
 
+TEST_F(Outside, SnapshotWithoutANameIsNamedAfterProcessAndTime) {
+  const HungChild child(HangOptions{});
+  ASSERT_TRUE(child.is_ready());
+  const std::string pid = std::to_string(child.pid());
+  const Ran ran = dial9("snapshot --json " + pid);
+  EXPECT_EQ(ran.exit_code, kOk) << ran.err;
+  const std::string name = json::parse(ran.out)["trace"];
+  EXPECT_EQ(name.find("dial9-snapshot-" + pid + "-"), 0U) << name;
+  EXPECT_TRUE(std::filesystem::exists(path(name))) << "in the working directory";
+}
+
 TEST_F(Outside, SnapshotNeverWritesOverAFile) {
   const HungChild child(HangOptions{});
   ASSERT_TRUE(child.is_ready());
@@ -168,9 +179,10 @@ TEST_F(Outside, SnapshotThatCannotBeWrittenToItsEndLeavesNoFile) {
   EXPECT_FALSE(std::filesystem::exists(path("s.bin")));
 }
 
+// The process is the shell that asks: this one may have recorded in another test.
 TEST_F(Outside, AProcessWithoutARecorderIsAClearError) {
   for (const char* verb : {"snapshot", "top"}) {
-    const Ran ran = dial9(std::string(verb) + " " + std::to_string(::getpid()));
+    const Ran ran = dial9(std::string(verb) + " $$");
     EXPECT_EQ(ran.exit_code, kUnreadable);
     EXPECT_NE(ran.err.find("no recorder of dial9"), std::string::npos) << ran.err;
   }

@@ -35,7 +35,8 @@ Ran CliTest::dial9(const std::string& arguments, const std::string& before) cons
 }
 
 Ran CliTest::shell(const std::string& command) const {
-  const std::string line = "{ " + command + "; } > '" + path("out") + "' 2> '" + path("err") + "'";
+  // In its own directory: what a verb writes by default falls there.
+  const std::string line = "cd '" + directory_.string() + "' && { " + command + "; } > out 2> err";
   const int status = std::system(line.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
 }
