@@ -38,7 +38,7 @@ template <class E>
 inline void record(const E& event) noexcept {
   const std::uint32_t epoch = internal::recording_epoch();
   if (__builtin_expect(epoch == 0, 1)) return;
-  internal::write_event<false>(epoch, event, 0);
+  internal::write_event(epoch, event);
 }
 
 namespace internal {
@@ -50,7 +50,7 @@ template <class E>
 inline void record_at(const E& event, std::uint64_t timestamp_ns) noexcept {
   const std::uint32_t epoch = recording_epoch();
   if (__builtin_expect(epoch == 0, 1)) return;
-  write_event<true>(epoch, event, timestamp_ns);
+  write_event_at(epoch, event, timestamp_ns);
 }
 
 // record(), and returns the stamp that it used, for record_at() of what belongs to the same moment.
@@ -59,7 +59,7 @@ template <class E>
 inline std::uint64_t record_stamped(const E& event) noexcept {
   const std::uint32_t epoch = recording_epoch();
   if (__builtin_expect(epoch == 0, 1)) return 0;
-  return write_event<false>(epoch, event, 0);
+  return write_event(epoch, event);
 }
 
 }  // namespace internal

@@ -78,10 +78,12 @@ class span {
   // The parent is the span around it in the same task or thread.
   explicit span(const Fields& fields = {}) noexcept : span(fields, span_parent{}) {}
   span(const Fields& fields, span_parent parent) noexcept {
-    if (__builtin_expect(is_recording(), 0)) begin(fields, parent);
+    if (__builtin_expect(is_recording(), 0)) {
+      internal::span_begin(core_, parent.id, &fields, &write_enter);
+    }
   }
   ~span() {
-    if (__builtin_expect(core_.id != 0, 0)) end();
+    if (__builtin_expect(core_.id != 0, 0)) internal::span_end(core_, &late, &write_exit);
   }
   span(const span&) = delete;
   span& operator=(const span&) = delete;
@@ -92,28 +94,53 @@ class span {
   typename Kind::Late late{};
 
  private:
-  // Each is one function a kind: the events are built and written in one go.
-  [[gnu::noinline]] void begin(const Fields& fields, span_parent parent) noexcept {
-    if (!internal::span_link(core_, parent.id)) return;
-    using Enter =
-        internal::JoinedEvent<typename Kind::Enter, internal::SpanHead, internal::SpanName, Fields>;
-    const std::uint32_t epoch = internal::recording_epoch();
-    const std::uint64_t ns =
-        __builtin_expect(epoch == 0, 0)
-            ? 0
-            : internal::write_event_here<false>(
-                  epoch, Enter{internal::span_head(core_), {{&Kind::dial9_span_name()}}, fields},
-                  0);
-    if (__builtin_expect(ns == 0, 0)) return internal::span_not_entered(core_);
-    internal::span_entered(core_, ns);
+  using Enter =
+      internal::JoinedEvent<typename Kind::Enter, internal::SpanHead, internal::SpanName, Fields>;
+  using Exit = internal::ExitEvent<typename Kind::Exit, typename Kind::Late>;
+
+  static Enter enter_event(const internal::SpanCore& core, const void* fields) noexcept {
+    return {internal::span_head(core),
+            {{&Kind::dial9_span_name()}},
+            *static_cast<const Fields*>(fields)};
+  }
+  static Exit exit_event(const internal::SpanCore& core, const void* late,
+                         bool completed) noexcept {
+    return {{internal::span_head(core),
+             {&core, completed, 0},
+             *static_cast<const typename Kind::Late*>(late)}};
   }
 
-  [[gnu::noinline]] void end() noexcept {
-    const bool completed = internal::span_unlink(core_);
-    using Exit = internal::ExitEvent<typename Kind::Exit, typename Kind::Late>;
+  // One function a kind, which goes on where span_begin() or span_end() leaves off: the event is
+  // built and written in one go.
+  static void write_enter(internal::SpanCore& core, const void* fields) noexcept {
     const std::uint32_t epoch = internal::recording_epoch();
-    if (__builtin_expect(epoch == 0 || core_.id == 0, 0)) return;
-    internal::write_event_here<false>(epoch, Exit(core_, completed, late), 0);
+    std::uint64_t ns = 0;
+    const bool is_written = internal::try_write_event<false>(epoch, enter_event(core, fields), ns);
+    if (__builtin_expect(!is_written, 0)) return write_enter_slowly(core, fields);
+    internal::span_entered(core, ns);
+  }
+  [[gnu::cold, gnu::noinline]] static void write_enter_slowly(internal::SpanCore& core,
+                                                              const void* fields) noexcept {
+    const std::uint32_t epoch = internal::recording_epoch();
+    if (epoch == 0) return internal::span_not_entered(core, false);
+    const std::uint64_t ns = internal::write_event_slowly(epoch, enter_event(core, fields), 0);
+    if (ns == 0) return internal::span_not_entered(core, true);
+    internal::span_entered(core, ns);
+  }
+
+  static void write_exit(const internal::SpanCore& core, const void* late,
+                         bool completed) noexcept {
+    const std::uint32_t epoch = internal::recording_epoch();
+    std::uint64_t ns = 0;
+    const bool is_written =
+        internal::try_write_event<false>(epoch, exit_event(core, late, completed), ns);
+    if (__builtin_expect(!is_written, 0)) write_exit_slowly(core, late, completed);
+  }
+  [[gnu::cold, gnu::noinline]] static void write_exit_slowly(const internal::SpanCore& core,
+                                                             const void* late,
+                                                             bool completed) noexcept {
+    const std::uint32_t epoch = internal::recording_epoch();
+    if (epoch != 0) internal::write_event_slowly(epoch, exit_event(core, late, completed), 0);
   }
 
   internal::SpanCore core_;

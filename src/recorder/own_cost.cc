@@ -68,9 +68,8 @@ ProducerCosts calibrate_producer_costs() {
   ProducerCosts costs;
   {
     const ScratchBuffer buffer(*scratch);
-    costs.event_ns = best_ns([](std::uint64_t i) {
-      write_event<false>(ScratchBuffer::kEpoch, Event{i, i + 1, 255}, 0);
-    });
+    costs.event_ns =
+        best_ns([](std::uint64_t i) { write_event(ScratchBuffer::kEpoch, Event{i, i + 1, 255}); });
   }
   const ShedScratch shed;
   costs.shed_ns = best_ns([](std::uint64_t) { (void)keeps_unit(ShedClass::kEvents, 0); });

@@ -38,7 +38,7 @@ void open_short_way() noexcept {
 template <class Event>
 std::uint64_t record_generally(const Event& event, std::uint64_t when_ns) noexcept {
   const std::uint32_t epoch = recording_epoch();
-  const std::uint64_t stamp = epoch == 0 ? 0 : write_event<true>(epoch, event, when_ns);
+  const std::uint64_t stamp = epoch == 0 ? 0 : write_event_at(epoch, event, when_ns);
   open_short_way();
   return stamp;
 }

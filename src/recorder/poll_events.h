@@ -99,8 +99,7 @@ template <class Task>
     ThreadBuffer& buffer, std::uint32_t epoch, const std::uint32_t& worker, const Task& task,
     runtime::Place* const& place, std::uint64_t when_ns = 0) noexcept {
   const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(buffer.clock, read_ticks());
-  std::uint8_t* at =
-      put_event_head(buffer, buffer.cursor(), kFixedTypeId<PollStartEvent>, ns, worker);
+  std::uint8_t* at = put_event_head(buffer, buffer.cursor(), head_of<PollStartEvent>(), ns, worker);
   // One store for both: stores are what a handler's events wait for.
   const ShortVarint id = task();
   const std::uint64_t symbol = __atomic_load_n(&place->id, __ATOMIC_RELAXED);
@@ -114,8 +113,7 @@ template <class Task>
                                                             const std::uint32_t& worker,
                                                             std::uint64_t when_ns = 0) noexcept {
   const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(buffer.clock, read_ticks());
-  std::uint8_t* at =
-      put_event_head(buffer, buffer.cursor(), kFixedTypeId<PollEndEvent>, ns, worker);
+  std::uint8_t* at = put_event_head(buffer, buffer.cursor(), head_of<PollEndEvent>(), ns, worker);
   finish_poll_event(buffer, epoch, at + 1, ns);
   return ns;
 }
@@ -123,7 +121,7 @@ template <class Task>
                                                const runtime::TaskId& waker,
                                                const runtime::TaskId& woken,
                                                std::uint64_t ns) noexcept {
-  std::uint8_t* at = put_event_head(buffer, buffer.cursor(), kFixedTypeId<WakeEventEvent>, ns, 0);
+  std::uint8_t* at = put_event_head(buffer, buffer.cursor(), head_of<WakeEventEvent>(), ns, 0);
   at = put_short(put_short(at, short_varint(waker)), short_varint(woken));
   *at = static_cast<std::uint8_t>(runtime::kUnknownWorker);  // any may take it
   finish_poll_event(buffer, epoch, at + 1, ns);
@@ -136,7 +134,7 @@ template <class Task>
                                                             std::uint32_t epoch,
                                                             const Task& task) noexcept {
   std::uint8_t* at = buffer.cursor();
-  put_raw(at, std::uint64_t{0x02} | kFixedTypeId<WakeEventEvent> << 8 | std::uint64_t{1} << 24);
+  put_raw(at, head_of<WakeEventEvent>() | std::uint64_t{1} << 24);
   const std::uint32_t size = task().size;
   const std::uint64_t worker = std::uint64_t{runtime::kUnknownWorker} << (8 * size);
   signal_fence();

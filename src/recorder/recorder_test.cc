@@ -166,7 +166,7 @@ TEST(Recorder, CountsTheEventOfARecordCallThatOutlastsTheLastDrain) {
   bool is_in_record_call = false;
   // Asked for when the last segment is sealed, behind the last drain.
   seams.clock.realtime_ns = [&] {
-    if (is_in_record_call) write_event<false>(t_buffer.ready_epoch, Seen{3}, 0);
+    if (is_in_record_call) write_event(t_buffer.ready_epoch, Seen{3});
     is_in_record_call = false;
     return std::uint64_t{1'700'000'000'000'000'000};
   };

@@ -80,8 +80,8 @@ bool is_leaving(const ThreadSpans& t) { return (*t.leaving & kLeavingBit) != 0; 
 // Under the recorder's start lock.
 void find_leaving_word() {
   // Bits, how many, and where: a descriptor of libthread_db's.
-  const auto* field = static_cast<const std::uint32_t*>(
-      ::dlsym(RTLD_DEFAULT, "_thread_db_pthread_cancelhandling"));
+  const auto* field =
+      static_cast<const std::uint32_t*>(::dlsym(RTLD_DEFAULT, "_thread_db_pthread_cancelhandling"));
   constexpr std::uint32_t kMostOffset = 4096;
   if (field == nullptr || field[0] != 32 || field[1] != 1) return;
   if (field[2] == 0 || field[2] >= kMostOffset || field[2] % sizeof(std::uint32_t) != 0) return;
@@ -274,40 +274,65 @@ void find_worker(ThreadSpans& t) {
 constinit bool g_has_task_spans = false;
 __thread ThreadSpans t_spans __attribute__((tls_model("initial-exec"))) = {};
 
-// Gives the span the id, and what an exit needs of its begin. The thread's next span has the next.
-[[gnu::always_inline]] static inline void begin_span(SpanCore& span, ThreadSpans& t,
-                                                     std::uint64_t id, std::uint64_t parent_id,
-                                                     std::uint64_t around,
-                                                     std::uint64_t generation) noexcept {
-  span.id = id;
-  span.wire_id_low = t.wire_id_low | (id & 0x7F);
-  span.wire_id_high = t.wire_id_high;
+// The last step of a span's begin: what an exit needs of it, and the enter event.
+[[gnu::always_inline]] static inline void finish_begin(SpanCore& span, ThreadSpans& t,
+                                                       const void* fields, WriteEnter write,
+                                                       std::uint64_t generation) noexcept {
   span.generation = generation;
-  t.next_id = id + 1;
-  span.parent_id = parent_id != 0 ? parent_id : around;
   span.exceptions = *t.exceptions;
   if (__builtin_expect(is_leaving(t), 0)) {
     signal_fence();  // a branch, not a conditional move for all
     span.wire_id_high |= kBegunLeaving;
   }
-  t_buffer.last_loss = LossCause::kCount;  // none since
   signal_fence();
   t.generation = generation;
+  write(span, fields);
 }
 
-[[gnu::noinline]] static bool link_in_task(SpanCore& span, std::uint64_t parent_id,
+// Below a span of another block of ids.
+[[gnu::noinline]] static void finish_below(SpanCore& span, std::uint64_t parent_id,
+                                           const void* fields, WriteEnter write,
                                            std::uint64_t generation) noexcept {
+  const EncodedVarint parent = encode(parent_id);
+  span.wire_parent_low = parent.low;
+  span.wire_parent_high = static_cast<std::uint16_t>(parent.high);
+  span.wire_parent_size = static_cast<std::uint32_t>(parent.size);
+  finish_begin(span, t_spans, fields, write, generation);
+}
+
+// Gives the span the id, which is the thread's next one, and its parent (0: none).
+[[gnu::always_inline]] static inline void begin_as(SpanCore& span, ThreadSpans& t, std::uint64_t id,
+                                                   std::uint64_t parent_id, const void* fields,
+                                                   WriteEnter write,
+                                                   std::uint64_t generation) noexcept {
+  span.id = id;
+  span.wire_id_low = t.wire_id_low | (id & 0x7F);
+  span.wire_id_high = t.wire_id_high;
+  t.next_id = id + 1;
+  span.wire_parent_size = 0;
+  if (parent_id != 0) {
+    if ((parent_id ^ id) >= kIdBlock) {
+      return finish_below(span, parent_id, fields, write, generation);
+    }
+    span.wire_parent_low = t.wire_id_low | (parent_id & 0x7F);
+    span.wire_parent_high = t.wire_id_high;
+    span.wire_parent_size = kSpanIdBytes;
+  }
+  finish_begin(span, t, fields, write, generation);
+}
+
+[[gnu::noinline]] static void begin_in_task(SpanCore& span, std::uint64_t parent_id,
+                                            const void* fields, WriteEnter write,
+                                            std::uint64_t generation) noexcept {
   ThreadSpans& t = t_spans;
   const std::uint64_t id = t.next_id;
   std::uint64_t around = 0;
   span.slot = enter_slot(span.task, id, poll_of(span.task), &around);
   if (span.slot == nullptr) {
     t.generation = generation;
-    count_loss(LossCause::kSpanTable, 2);  // its enter and its exit
-    return false;
+    return count_loss(LossCause::kSpanTable, 2);  // its enter and its exit
   }
-  begin_span(span, t, id, parent_id, around, generation);
-  return true;
+  begin_as(span, t, id, parent_id != 0 ? parent_id : around, fields, write, generation);
 }
 
 // A span that another thread ended is no parent of what comes. Where they were too many to know
@@ -349,42 +374,46 @@ static bool refresh(ThreadSpans& t) noexcept {
   return true;
 }
 
-[[gnu::cold, gnu::noinline]] static bool prepare_link(SpanCore& span,
-                                                      std::uint64_t parent_id) noexcept {
-  ThreadSpans& t = t_spans;
-  if (!refresh(t)) {
-    count_loss(LossCause::kNested, 2);  // its enter and its exit
-    return false;
-  }
-  return span_link(span, parent_id);
+[[gnu::cold, gnu::noinline]] static void prepare_begin(SpanCore& span, std::uint64_t parent_id,
+                                                       const void* fields,
+                                                       WriteEnter write) noexcept {
+  if (!refresh(t_spans)) return count_loss(LossCause::kNested, 2);  // its enter and its exit
+  span_begin(span, parent_id, fields, write);
 }
 
 // While t.generation is kLinking.
-static bool link(SpanCore& span, ThreadSpans& t, std::uint64_t parent_id,
-                 std::uint64_t generation) noexcept {
+[[gnu::always_inline]] static inline void begin(SpanCore& span, ThreadSpans& t,
+                                                std::uint64_t parent_id, const void* fields,
+                                                WriteEnter write,
+                                                std::uint64_t generation) noexcept {
   span.task = polled_task();
-  if (span.task != 0) return link_in_task(span, parent_id, generation);
+  if (span.task != 0) return begin_in_task(span, parent_id, fields, write, generation);
   const std::uint64_t id = t.next_id;
   const std::uint64_t around = t.innermost();
   t.push(id);
-  begin_span(span, t, id, parent_id, around, generation);
-  return true;
+  begin_as(span, t, id, parent_id != 0 ? parent_id : around, fields, write, generation);
 }
 
-[[gnu::cold, gnu::noinline]] static bool refill_and_link(SpanCore& span, std::uint64_t parent_id,
-                                                         std::uint64_t generation) noexcept {
+[[gnu::cold, gnu::noinline]] static void refill_and_begin(SpanCore& span, std::uint64_t parent_id,
+                                                          const void* fields, WriteEnter write,
+                                                          std::uint64_t generation) noexcept {
   refill(t_spans);
-  return link(span, t_spans, parent_id, generation);
+  begin(span, t_spans, parent_id, fields, write, generation);
 }
 
-bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept {
+void span_begin(SpanCore& span, std::uint64_t parent_id, const void* fields,
+                WriteEnter write) noexcept {
   ThreadSpans& t = t_spans;
   const std::uint64_t now = generation();
-  if (__builtin_expect(t.generation != now, 0)) return prepare_link(span, parent_id);
+  if (__builtin_expect(t.generation != now, 0)) {
+    return prepare_begin(span, parent_id, fields, write);
+  }
   t.generation = kLinking;  // what a signal handler opens meanwhile is lost, as nested
   signal_fence();
-  if (__builtin_expect(t.next_id == t.end_id, 0)) return refill_and_link(span, parent_id, now);
-  return link(span, t, parent_id, now);
+  if (__builtin_expect(t.next_id == t.end_id, 0)) {
+    return refill_and_begin(span, parent_id, fields, write, now);
+  }
+  begin(span, t, parent_id, fields, write, now);
 }
 
 void span_entered_in_task(SpanCore& span, std::uint64_t now) noexcept {
@@ -403,16 +432,8 @@ void span_entered_in_task(SpanCore& span, std::uint64_t now) noexcept {
   --span.polls_before;
 }
 
-void span_not_entered(SpanCore& span) noexcept {
-  runtime::Poll* poll = span.task == 0 ? nullptr : poll_of(span.task);
-  span_unlink(span);
-  if (poll != nullptr && poll->spans_since_ns == 0) poll->spans_since_ns = now_ns();
-  span.id = 0;
-  const LossCause cause = t_buffer.last_loss;
-  if (cause != LossCause::kCount) count_loss(cause);  // else it was shed
-}
-
-[[gnu::noinline]] static bool unlink_in_task(SpanCore& span, bool is_unwinding) noexcept {
+[[gnu::noinline]] static void end_in_task(SpanCore& span, const void* late, WriteExit write,
+                                          bool is_unwinding) noexcept {
   Slot& slot = *slot_of(span);
   runtime::Poll* poll = poll_of(span.task);
   if (poll != nullptr && poll->spans != &slot) poll = nullptr;
@@ -423,7 +444,7 @@ void span_not_entered(SpanCore& span) noexcept {
   // Where it was the last one, the poll counts for nobody any more.
   if (!leave_slot(slot) && poll != nullptr) poll->spans = nullptr;
   span.slot = nullptr;
-  return polled_task() == span.task && !is_unwinding;
+  write(span, late, polled_task() == span.task && !is_unwinding);
 }
 
 // Not the innermost one of this thread: closed out of order, deeper than the list, or begun
@@ -437,43 +458,60 @@ void span_not_entered(SpanCore& span) noexcept {
   t.generation = generation;
   if (id >= t.end_id || id + kIdBlock < t.end_id) leave_stray(id);
 }
+[[gnu::cold, gnu::noinline]] static void end_inner(SpanCore& span, const void* late,
+                                                   WriteExit write, bool is_unwinding) noexcept {
+  unlink_inner(t_spans, span.id);
+  write(span, late, !is_unwinding);
+}
 
-[[gnu::always_inline]] static inline bool take_out(ThreadSpans& t, SpanCore& span,
-                                                   bool is_unwinding) noexcept {
-  if (span.task != 0) return unlink_in_task(span, is_unwinding);
-  if (__builtin_expect(t.innermost() == span.id, 1)) {
-    --t.depth;
-  } else {
-    unlink_inner(t, span.id);
+[[gnu::always_inline]] static inline void take_out(ThreadSpans& t, SpanCore& span, const void* late,
+                                                   WriteExit write, bool is_unwinding) noexcept {
+  if (span.task != 0) return end_in_task(span, late, write, is_unwinding);
+  if (__builtin_expect(t.innermost() != span.id, 0)) {
+    return end_inner(span, late, write, is_unwinding);
   }
-  return !is_unwinding;
+  --t.depth;
+  write(span, late, !is_unwinding);
 }
 
 // Of a thread that is being unwound to its end; a destructor's own spans may have begun since then.
-[[gnu::cold, gnu::noinline]] static bool unlink_leaving(SpanCore& span) noexcept {
+[[gnu::cold, gnu::noinline]] static void end_leaving(SpanCore& span, const void* late,
+                                                     WriteExit write) noexcept {
   ThreadSpans& t = t_spans;
   const bool is_of_before = (span.wire_id_high & kBegunLeaving) == 0;
-  return take_out(t, span, is_of_before || *t.exceptions > span.exceptions);
+  take_out(t, span, late, write, is_of_before || *t.exceptions > span.exceptions);
 }
 
-static bool unlink(SpanCore& span) noexcept {
+static void end(SpanCore& span, const void* late, WriteExit write) noexcept {
   ThreadSpans& t = t_spans;
-  if (__builtin_expect(is_leaving(t), 0)) return unlink_leaving(span);
-  return take_out(t, span, *t.exceptions > span.exceptions);
+  if (__builtin_expect(is_leaving(t), 0)) return end_leaving(span, late, write);
+  take_out(t, span, late, write, *t.exceptions > span.exceptions);
 }
 
-[[gnu::cold, gnu::noinline]] static bool prepare_unlink(SpanCore& span) noexcept {
+// Of a span without an exit: begun in a recording that is over, or never entered.
+static void write_no_exit(const SpanCore&, const void*, bool) noexcept {}
+
+[[gnu::cold, gnu::noinline]] static void prepare_end(SpanCore& span, const void* late,
+                                                     WriteExit write) noexcept {
   const bool is_late = (span.generation ^ generation()) >= kRecording;
   refresh(t_spans);
-  const bool completed = unlink(span);
-  if (is_late) span.id = 0;
-  return completed;
+  end(span, late, is_late ? write_no_exit : write);
 }
 
-bool span_unlink(SpanCore& span) noexcept {
+void span_end(SpanCore& span, const void* late, WriteExit write) noexcept {
   const std::uint64_t now = generation();
   const bool is_plain = t_spans.generation == now && span.generation == now;
-  return __builtin_expect(is_plain, 1) ? unlink(span) : prepare_unlink(span);
+  if (__builtin_expect(!is_plain, 0)) return prepare_end(span, late, write);
+  end(span, late, write);
+}
+
+void span_not_entered(SpanCore& span, bool was_recording) noexcept {
+  runtime::Poll* poll = span.task == 0 ? nullptr : poll_of(span.task);
+  span_end(span, nullptr, write_no_exit);
+  if (poll != nullptr && poll->spans_since_ns == 0) poll->spans_since_ns = now_ns();
+  span.id = 0;
+  const LossCause cause = t_buffer.last_loss;
+  if (was_recording && cause != LossCause::kCount) count_loss(cause);  // else it was shed
 }
 
 std::uint64_t span_current() noexcept {

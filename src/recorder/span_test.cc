@@ -100,6 +100,48 @@ TEST(Span, HasTheSpanAroundItAsItsParent) {
   EXPECT_EQ(parents, (std::vector<std::uint64_t>{given.id, given.id}));
 }
 
+TEST(Span, HasItsParentWhicheverThatIs) {
+  SteppedRecorder recorder;
+  std::vector<std::uint64_t> expected;
+  {
+    const span<Outer> outer;
+    for (int i = 0; i < 300; ++i) {  // beyond a thread's block of ids
+      const span<Request> inner({1, "a"});
+      expected.push_back(outer.as_parent().id);
+    }
+    // Of another recorder, or made up: whatever the number, it is written as it is.
+    for (int bits = 0; bits < 64; ++bits) {
+      const span_parent given{(std::uint64_t{1} << bits) | 1};
+      const span<Request> inner({2, "b"}, given);
+      expected.push_back(given.id);
+    }
+  }
+  const Trace trace = recorder.read();
+  EXPECT_EQ(trace.numbers(enter_name<Request>(), "parent_span_id"), expected);
+  EXPECT_EQ(trace.numbers(exit_name<Request>(), "parent_span_id"), expected);
+}
+
+TEST(Span, IsRecordedByTheKernelsClockToo) {
+  RecorderOptions options = RecorderOptions::memory(kTestBudget);
+  options.clock = ClockChoice::kKernel;
+  SteppedRecorder recorder(options);
+  const std::uint64_t before = kernel_now_ns();
+  for (int i = 0; i < 3; ++i) {
+    const span<Outer> outer;
+    const span<Request> inner({1, "a"});
+  }
+  const std::uint64_t after = kernel_now_ns();
+  const Trace trace = recorder.read();
+  for (const std::string& name : {enter_name<Request>(), exit_name<Outer>()}) {
+    const std::vector<std::uint64_t> stamps = trace.stamps(name);
+    ASSERT_EQ(stamps.size(), 3U);
+    EXPECT_GE(stamps.front(), before);
+    EXPECT_LE(stamps.back(), after);
+    EXPECT_LT(stamps.front(), stamps.back());
+  }
+  EXPECT_TRUE(trace.losses().empty());
+}
+
 TEST(Span, IsChargedOnlyWhileItsTaskRunsOnWhicheverThread) {
   SteppedRecorder recorder;
   std::unique_ptr<span<Request>> request;  // stands for a coroutine's frame
@@ -136,21 +178,39 @@ TEST(Span, IsChargedOnlyWhileItsTaskRunsOnWhicheverThread) {
   }
 }
 
+// As if its enter event had been written at `ns`.
+void begin_at(SpanCore& core, std::uint64_t ns) {
+  const WriteEnter enter = [](SpanCore& span, const void* at) noexcept {
+    span_entered(span, *static_cast<const std::uint64_t*>(at));
+  };
+  span_begin(core, 0, &ns, enter);
+  ASSERT_NE(core.id, 0U);
+}
+// The times of an exit event at `ns`.
+SpanTimes end_at(SpanCore& core, std::uint64_t ns) {
+  bool is_completed = false;
+  const WriteExit exit = [](const SpanCore&, const void* to, bool completed) noexcept {
+    **static_cast<bool* const*>(to) = completed;
+  };
+  bool* const at = &is_completed;
+  span_end(core, &at, exit);
+  EXPECT_TRUE(is_completed);
+  return span_times(core, ns);
+}
+
 TEST(Span, AddsUpExactlyTheTimesOfThePolls) {
   SteppedRecorder recorder;
   SpanCore core;
   const PolledAs polled(runtime::new_task_id());
-  ASSERT_TRUE(span_link(core, 0));
-  span_entered(core, 1000);
+  begin_at(core, 1000);
   runtime::Poll& poll = polled.poll();
   span_poll_end(poll, 1100);
   span_poll_start(poll, 5000);
   span_poll_end(poll, 5250);
   span_poll_start(poll, 9000);
-  EXPECT_TRUE(span_unlink(core));
-  const SpanTimes times = span_times(core, 9050, true);
-  EXPECT_EQ(times.active_ns.value, 100U + 250U + 50U);
-  EXPECT_EQ(times.idle_ns.value, 8050U - 400U);
+  const SpanTimes times = end_at(core, 9050);
+  EXPECT_EQ(times.active_ns, 100U + 250U + 50U);
+  EXPECT_EQ(times.idle_ns, 8050U - 400U);
   EXPECT_EQ(times.poll_count, 3U);
 }
 
@@ -159,19 +219,16 @@ TEST(Span, LeavesOutWhatItsFirstPollDidBeforeItAndItsLastOneAfterIt) {
   const PolledAs polled(runtime::new_task_id());
   runtime::Poll& poll = polled.poll();
   SpanCore around;
-  ASSERT_TRUE(span_link(around, 0));
-  span_entered(around, 1000);
+  begin_at(around, 1000);
   SpanCore inside;
-  ASSERT_TRUE(span_link(inside, 0));
-  span_entered(inside, 1600);
+  begin_at(inside, 1600);
   span_poll_end(poll, 1700);
   span_poll_start(poll, 4000);
-  span_unlink(inside);
-  EXPECT_EQ(span_times(inside, 4010, true).active_ns.value, 100U + 10U);
-  EXPECT_EQ(span_times(inside, 4010, true).poll_count, 2U);
+  const SpanTimes of_inside = end_at(inside, 4010);
+  EXPECT_EQ(of_inside.active_ns, 100U + 10U);
+  EXPECT_EQ(of_inside.poll_count, 2U);
   span_poll_end(poll, 4500);
-  span_unlink(around);
-  EXPECT_EQ(span_times(around, 9000, true).active_ns.value, 700U + 500U);
+  EXPECT_EQ(end_at(around, 9000).active_ns, 700U + 500U);
 }
 
 TEST(Span, MayOpenAndCloseWhileAnotherThreadPollsItsTask) {

@@ -329,7 +329,10 @@ bool thread_enter(ThreadBuffer& buffer, EventType& type, std::uint64_t task) noe
   }
   const std::uint32_t marked_epoch = __atomic_load_n(&g_fork_page.epoch, __ATOMIC_ACQUIRE);
   const std::uint32_t epoch = marked_epoch & ~kSheddingBit;
-  if (marked_epoch != epoch && !admits(buffer, type, task)) return false;
+  if (marked_epoch != epoch && !admits(buffer, type, task)) {
+    buffer.last_loss = LossCause::kCount;
+    return false;
+  }
   if (epoch != 0 && buffer.ready_epoch == epoch) return true;
   t_state.counting_context = nullptr;
   const ArenaHold hold(this_tid());
@@ -372,6 +375,7 @@ bool thread_reserve(ThreadBuffer& buffer, EventType& type, std::size_t need) noe
     const std::size_t total = need + ((word & bit) != 0 ? 0 : schema_bytes);
     if (static_cast<std::size_t>(buffer.end - buffer.cursor()) >= total) {
       if ((word & bit) == 0) {
+        __atomic_store_n(&type.head, event_head(id), __ATOMIC_RELAXED);
         buffer.move_cursor(write_schema_frames(buffer.cursor(), type, id));
         word |= bit;
       }
@@ -393,8 +397,8 @@ void count_loss(LossCause cause, std::uint64_t count) noexcept {
 }
 
 std::uint32_t pool_define(ThreadBuffer& buffer, const interned& v) noexcept {
-  const std::uint32_t known = pool_find(buffer, v);
-  if (known != 0) return known;
+  std::uint32_t known = 0;
+  if (pool_find(buffer, v, known)) return known;
   const char* data = v.symbol != nullptr ? v.symbol->text : v.data;
   const std::size_t size = v.symbol != nullptr ? std::strlen(data) : v.size;
   std::uint32_t id = 0;

@@ -37,13 +37,18 @@ struct FieldSpec {
   Role role = Role::kNone;
 };
 
+// An event's tag and its type's wire id, as an event begins with them.
+constexpr std::uint32_t event_head(std::uint32_t type_id) { return type_id << 8 | 0x02; }
+
 // One event type of the program, with static storage. `id` is its wire type id, given at first use
-// and the same in every chunk; 0 until then.
+// and the same in every chunk; 0 until then. `head` is event_head(id), set before a chunk has the
+// type's schema.
 struct EventType {
   const char* name;
   const FieldSpec* fields;
   std::uint16_t field_count;
   std::uint32_t id;
+  std::uint32_t head;
   std::uint8_t shed_role = 0;  // owned by src/recorder/shedding.cc; 0: not looked up yet
 };
 
@@ -53,35 +58,14 @@ inline std::uint8_t* put_raw(std::uint8_t* p, T v) noexcept {
   return p + sizeof v;
 }
 
-// The low 56 bits of `v`, seven to a byte.
-inline std::uint64_t spread_sevens(std::uint64_t v) noexcept {
-  v = (v & 0x00FF'FFFF'F000'0000) << 4 | (v & 0x0000'0000'0FFF'FFFF);
-  v = (v & 0x0FFF'C000'0FFF'C000) << 2 | (v & 0x0000'3FFF'0000'3FFF);
-  return (v & 0x3F80'3F80'3F80'3F80) << 1 | (v & 0x007F'007F'007F'007F);
-}
-
-// Counts, small ids and short times fall through; ids with their top bits set (spans, unknown
-// workers) skip the loop; short numbers are faster with it. Writes up to ten bytes, whatever it
-// uses.
+// Writes up to ten bytes. Counts, small ids and short times fall through.
 inline std::uint8_t* put_varint(std::uint8_t* p, std::uint64_t v) noexcept {
-  if (__builtin_expect(v < 0x80, 1)) {
-    *p = static_cast<std::uint8_t>(v);
-    return p + 1;
+  while (__builtin_expect(v >= 0x80, 0)) {
+    *p++ = static_cast<std::uint8_t>(v | 0x80);
+    v >>= 7;
   }
-  if (__builtin_expect(v >> 56 == 0, 1)) {
-    do {
-      *p++ = static_cast<std::uint8_t>(v | 0x80);
-      v >>= 7;
-    } while (v >= 0x80);
-    *p = static_cast<std::uint8_t>(v);
-    return p + 1;
-  }
-  put_raw(p, spread_sevens(v) | 0x8080'8080'8080'8080);
-  p[8] = static_cast<std::uint8_t>(v >> 56 & 0x7F);
-  if (v >> 63 == 0) return p + 9;
-  p[8] |= 0x80;
-  p[9] = 1;
-  return p + 10;
+  *p = static_cast<std::uint8_t>(v);
+  return p + 1;
 }
 
 inline std::uint8_t* put_block(std::uint8_t* p, const void* data, std::size_t n) noexcept {
@@ -193,7 +177,12 @@ struct FieldTraits<interned, false> : PooledField<kWirePooledString> {};
 template <>
 struct FieldTraits<callchain, false> : PooledField<kWirePooledStack> {};
 template <>
-struct FieldTraits<SymbolField, false> : PooledField<kWirePooledString> {};
+struct FieldTraits<SymbolField, false> : PooledField<kWirePooledString> {
+  // A symbol keeps its id: read again, it needs no register meanwhile.
+  static std::uint8_t* put(std::uint8_t* p, const SymbolField& v, std::uint32_t) noexcept {
+    return put_raw(p, __atomic_load_n(&v.symbol->id, __ATOMIC_RELAXED));
+  }
+};
 
 template <class T>
 struct FieldTraits<optional<T>, false> : FieldTraits<T> {

@@ -33,28 +33,37 @@ inline std::uint32_t hash_text(const char* data, std::size_t size) noexcept {
   return static_cast<std::uint32_t>(h >> 32);
 }
 
-// The id that the open chunk has for the value; 0: none yet. Absent optionals count as known.
-inline std::uint32_t pool_find(const ThreadBuffer& buffer, const SymbolField& v) noexcept {
-  const std::uint32_t id = __atomic_load_n(&v.symbol->id, __ATOMIC_RELAXED);
-  return buffer.tables->symbols[id % kSymbolSlots] == id ? id : 0;
+// Whether the open chunk has the value, and by which id. An absent optional counts as known.
+inline bool pool_find(const ThreadBuffer& buffer, const SymbolField& v,
+                      std::uint32_t& id) noexcept {
+  id = __atomic_load_n(&v.symbol->id, __ATOMIC_RELAXED);
+  return buffer.tables->symbols[id % kSymbolSlots] == id;
 }
-inline std::uint32_t pool_find(const ThreadBuffer& buffer, const interned& v) noexcept {
-  if (v.symbol != nullptr) return pool_find(buffer, SymbolField{v.symbol});
-  if (__builtin_expect(v.size >= kMostFieldBytes, 0)) return 0;
+inline bool pool_find(const ThreadBuffer& buffer, const interned& v, std::uint32_t& id) noexcept {
+  if (v.symbol != nullptr) return pool_find(buffer, SymbolField{v.symbol}, id);
+  id = 0;
+  if (__builtin_expect(v.size >= kMostFieldBytes, 0)) return false;
   const std::uint32_t hash = hash_text(v.data, v.size);
   const ChunkTables::Text& slot = buffer.tables->texts[hash % kTextSlots];
-  if (slot.id == 0 || slot.hash != hash || slot.size != v.size) return 0;
-  return __builtin_memcmp(buffer.begin + slot.offset, v.data, v.size) == 0 ? slot.id : 0;
+  id = slot.id;
+  return id != 0 && slot.hash == hash && slot.size == v.size &&
+         __builtin_memcmp(buffer.begin + slot.offset, v.data, v.size) == 0;
 }
 // Stacks are long and rarely repeat within a chunk: defined anew each time.
-inline std::uint32_t pool_find(const ThreadBuffer&, const callchain&) noexcept { return 0; }
+inline bool pool_find(const ThreadBuffer&, const callchain&, std::uint32_t& id) noexcept {
+  id = 0;
+  return false;
+}
 template <class T>
-inline std::uint32_t pool_find(const ThreadBuffer& buffer, const optional<T>& v) noexcept {
-  return v.has_value ? pool_find(buffer, v.value) : 1;
+inline bool pool_find(const ThreadBuffer& buffer, const optional<T>& v,
+                      std::uint32_t& id) noexcept {
+  id = 0;
+  return !v.has_value || pool_find(buffer, v.value, id);
 }
 template <class T, Unit U, Kind K, Role R>
-inline std::uint32_t pool_find(const ThreadBuffer& b, const annotated<T, U, K, R>& v) noexcept {
-  return pool_find(b, v.value);
+inline bool pool_find(const ThreadBuffer& b, const annotated<T, U, K, R>& v,
+                      std::uint32_t& id) noexcept {
+  return pool_find(b, v.value, id);
 }
 
 inline std::size_t pool_definition_bytes(const interned& v) noexcept {

@@ -34,19 +34,21 @@ inline constexpr std::size_t kSpanIdBytes = 8 + 2;  // on the wire: the top bit 
 // it.
 struct SpanCore {
   std::uint64_t id = 0;  // 0: not recorded, and nothing below is set
-  // From span_link() on:
-  std::uint64_t parent_id;  // 0: none
-  std::uint64_t task;       // 0: belongs to the thread, and what follows its entry isn't set
-  void* slot;               // the task's, while it is open
+  // From span_begin() on:
+  std::uint64_t wire_parent_low;
+  std::uint32_t wire_parent_high;  // 16 bits
+  std::uint32_t wire_parent_size;  // 0: none
+  std::uint64_t task;              // 0: belongs to the thread, and what follows its entry isn't set
+  void* slot;                      // the task's, while it is open
   std::uint64_t wire_id_low;
   std::uint32_t exceptions;    // in flight at its begin
   std::uint32_t wire_id_high;  // 16 bits; above them: kBegunLeaving
-  std::uint64_t generation;  // as of its begin
+  std::uint64_t generation;    // as of its begin
   // From span_entered() on:
   std::uint64_t entered_ns;
   std::uint64_t active_before_ns;  // the slot's sums as it began
   std::uint64_t polls_before;
-  // From span_unlink() on:
+  // From span_end() on:
   std::int64_t active_ns;          // without the poll that runs; below 0 where that began before
   std::uint64_t running_since_ns;  // of that poll; 0: suspended
   std::uint64_t polls;
@@ -57,7 +59,7 @@ struct SpanCore {
 inline constexpr std::uint32_t kBegunLeaving = 1U << 16;
 
 // What a thread keeps for its spans. `worker`: the one that it is, as the events of its spans have
-// it; span_link() and span_unlink() bring it up to date.
+// it; span_begin() and span_end() bring it up to date.
 inline constexpr std::uint32_t kThreadSpanDepth = 16;
 struct ThreadSpans {
   EncodedVarint worker;
@@ -98,6 +100,9 @@ struct WorkerField {};
 struct SpanIdField {
   const SpanCore* span;
 };
+struct SpanParentField {
+  const SpanCore* span;
+};
 template <>
 struct FieldTraits<WorkerField, false> : FixedField<kWireVarint, 16> {
   static std::uint8_t* put(std::uint8_t* p, const WorkerField&, std::uint32_t) noexcept {
@@ -113,16 +118,29 @@ struct FieldTraits<SpanIdField, false> : FixedField<kWireVarint, kSpanIdBytes> {
                    static_cast<std::uint16_t>(v.span->wire_id_high));
   }
 };
+template <>
+struct FieldTraits<SpanParentField, false>
+    : FixedField<kWireVarint | kWireOptional, 1 + kSpanIdBytes> {
+  static std::uint8_t* put(std::uint8_t* p, const SpanParentField& v, std::uint32_t) noexcept {
+    const std::uint32_t size = v.span->wire_parent_size;
+    if (size == 0) return put_raw(p, std::uint8_t{0});
+    p = put_raw(p, std::uint8_t{1});
+    put_raw(put_raw(p, v.span->wire_parent_low),
+            static_cast<std::uint16_t>(v.span->wire_parent_high));
+    return p + size;
+  }
+};
 struct SpanHead {
   DIAL9_PP_MEMBERS(SpanHead, (WorkerField, worker_id), (SpanIdField, span_id),
-                   (::dial9::optional<std::uint64_t>, parent_span_id))
+                   (SpanParentField, parent_span_id))
 };
 struct SpanName {
   DIAL9_PP_MEMBERS(SpanName, (SymbolField, span_name))
 };
 struct SpanTimes {
-  DIAL9_PP_MEMBERS(SpanTimes, (::dial9::ns_u64, active_ns), (::dial9::ns_u64, idle_ns),
-                   (std::uint64_t, poll_count), (bool, completed))
+  std::uint64_t active_ns;
+  std::uint64_t idle_ns;
+  std::uint64_t poll_count;
 };
 
 // An event made of parts: the fields of A, then B, then C. `Name` gives dial9_name().
@@ -143,7 +161,7 @@ constexpr auto join_fields() {
 template <class Name, class A, class B, class C>
 struct JoinedEvent {
   A a;
-  mutable B b;
+  B b;
   const C& c;
 
   static constexpr auto kList = join_fields<A, B, C>();
@@ -159,25 +177,38 @@ struct JoinedEvent {
 
 // A recorder starts: spans that began before end unrecorded.
 void span_recording_begins() noexcept;
+// What writes the enter event; `fields` as they were given to span_begin(). Calls span_entered() or
+// span_not_entered().
+using WriteEnter = void (*)(SpanCore& span, const void* fields) noexcept;
+// What writes the exit event.
+using WriteExit = void (*)(const SpanCore& span, const void* late, bool completed) noexcept;
+
 // Gives the span its id and its parent (`parent_id` 0: the innermost open span of the task or
-// thread) and links it. False: no room in the table of tasks with open spans; counted as a loss.
-bool span_link(SpanCore& span, std::uint64_t parent_id) noexcept;
+// thread), links it, and goes on to `write`, as its last step: neither of the two keeps anything
+// over the other. No room in the table of tasks with open spans: the span is lost, and counted.
+void span_begin(SpanCore& span, std::uint64_t parent_id, const void* fields,
+                WriteEnter write) noexcept;
 void span_entered_in_task(SpanCore& span, std::uint64_t now_ns) noexcept;
 // The enter event was recorded at `now_ns`: time runs.
 inline void span_entered(SpanCore& span, std::uint64_t now_ns) noexcept {
   span.entered_ns = now_ns;
   if (span.task != 0) span_entered_in_task(span, now_ns);
 }
-// The enter event was dropped: there will be no exit either, which is a loss of the same cause.
-[[gnu::cold, gnu::noinline]] void span_not_entered(SpanCore& span) noexcept;
-// Takes the span out of its chain; its id is 0 then if its recording is over. True if it ends in
-// the course of its work: its task or thread is running it, no exception has come up since its
-// begin, and its thread isn't being unwound to its end since then.
-bool span_unlink(SpanCore& span) noexcept;
-// The times up to `now_ns`, after span_unlink().
-inline SpanTimes span_times(const SpanCore& span, std::uint64_t now_ns, bool completed) noexcept {
-  const std::uint64_t elapsed = now_ns > span.entered_ns ? now_ns - span.entered_ns : 0;
-  if (span.task == 0) return {elapsed, 0, 1, completed};
+// The enter event was dropped: there will be no exit either, which is a loss of the same cause, or
+// (`was_recording` false) none.
+[[gnu::cold, gnu::noinline]] void span_not_entered(SpanCore& span, bool was_recording) noexcept;
+// Takes the span out of its chain, and goes on to `write`, as its last step, unless the span's
+// recording is over. Completed is one that ends in the course of its work: its task or thread is
+// running it, no exception has come up since its begin, and its thread isn't being unwound to its
+// end since then.
+void span_end(SpanCore& span, const void* late, WriteExit write) noexcept;
+// Up to `now_ns`, after the span was taken out.
+inline std::uint64_t span_elapsed(const SpanCore& span, std::uint64_t now_ns) noexcept {
+  return __builtin_expect(now_ns < span.entered_ns, 0) ? 0 : now_ns - span.entered_ns;
+}
+inline SpanTimes span_times(const SpanCore& span, std::uint64_t now_ns) noexcept {
+  const std::uint64_t elapsed = span_elapsed(span, now_ns);
+  if (span.task == 0) return {elapsed, 0, 1};
   std::int64_t active = span.active_ns;
   if (span.running_since_ns != 0 && now_ns > span.running_since_ns) {
     active += static_cast<std::int64_t>(now_ns - span.running_since_ns);
@@ -186,25 +217,48 @@ inline SpanTimes span_times(const SpanCore& span, std::uint64_t now_ns, bool com
   // task ran at a time.
   const std::uint64_t kept = active < 0 ? 0 : static_cast<std::uint64_t>(active);
   const std::uint64_t active_ns = kept < elapsed ? kept : elapsed;
-  return {active_ns, elapsed - active_ns, span.polls, completed};
+  return {active_ns, elapsed - active_ns, span.polls};
 }
-// After span_link() or span_unlink() on this thread.
-inline SpanHead span_head(const SpanCore& span) noexcept {
-  SpanHead head{{}, {&span}, {}};
-  if (span.parent_id != 0) head.parent_span_id = span.parent_id;
-  return head;
-}
-// The exit event: its times run up to its own stamp.
-template <class Name, class Late>
-struct ExitEvent : JoinedEvent<Name, SpanHead, SpanTimes, Late> {
-  const SpanCore& span;
+// The exit event's own fields, written in one go. Its times run up to its own stamp.
+struct SpanEnd {
+  const SpanCore* span;
   bool completed;
+  mutable std::uint64_t now_ns;
 
-  ExitEvent(const SpanCore& of, bool is_completed, const Late& late) noexcept
-      : JoinedEvent<Name, SpanHead, SpanTimes, Late>{span_head(of), {}, late},
-        span(of),
-        completed(is_completed) {}
-  void dial9_stamp(std::uint64_t ns) const noexcept { this->b = span_times(span, ns, completed); }
+  static constexpr FieldSpec dial9_fields[] = {describe<ns_u64>("active_ns"),
+                                               describe<ns_u64>("idle_ns"),
+                                               describe<std::uint64_t>("poll_count"),
+                                               describe<bool>("completed"),
+                                               {}};
+  template <class Visitor>
+  constexpr void dial9_visit(Visitor& visitor) const {
+    visitor(*this);
+  }
+};
+template <>
+struct FieldTraits<SpanEnd, false> : FixedField<kWireVarint, 3 * 10 + 1> {
+  [[gnu::always_inline]] static std::uint8_t* put_times(std::uint8_t* p, const SpanTimes& times,
+                                                        bool completed) noexcept {
+    p = put_varint(p, times.active_ns);
+    if (times.idle_ns == 0 && times.poll_count == 1) {  // within one poll: the rest by one store
+      put_raw(p, std::uint32_t{completed} << 16 | 1U << 8);
+      return p + 3;
+    }
+    p = put_varint(put_varint(p, times.idle_ns), times.poll_count);
+    return put_raw(p, static_cast<std::uint8_t>(completed));
+  }
+  static std::uint8_t* put(std::uint8_t* p, const SpanEnd& v, std::uint32_t) noexcept {
+    if (__builtin_expect(v.span->task == 0, 1)) {
+      return put_times(p, {span_elapsed(*v.span, v.now_ns), 0, 1}, v.completed);
+    }
+    return put_times(p, span_times(*v.span, v.now_ns), v.completed);
+  }
+};
+// In a WriteEnter or a WriteExit.
+inline SpanHead span_head(const SpanCore& span) noexcept { return {{}, {&span}, {&span}}; }
+template <class Name, class Late>
+struct ExitEvent : JoinedEvent<Name, SpanHead, SpanEnd, Late> {
+  void dial9_stamp(std::uint64_t ns) const noexcept { this->b.now_ns = ns; }
 };
 // The innermost open span of the running task, or of the thread outside tasks; 0: none.
 std::uint64_t span_current() noexcept;

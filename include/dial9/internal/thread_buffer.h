@@ -114,7 +114,7 @@ struct ThreadBuffer {
   ClockLine clock;
   std::uint32_t is_exiting;     // has given its chunk back at the thread's end already
   std::uint32_t arena_serial;   // of the chunk's arena
-  LossCause last_loss;          // of this thread; kCount: none since the last span_link()
+  LossCause last_loss;          // of this thread; kCount: an event was shed since
   std::uint32_t process;        // whose thread this was (process_number() of src/recorder)
   std::uint64_t read_ns;        // the last time that now_ns() gave out
   std::uint64_t events_before;  // in the chunks before the open one

@@ -29,7 +29,8 @@ inline constexpr std::uint32_t kFixedTypeIds = 3;  // how many there are, from 1
 template <class E>
 struct [[gnu::visibility("hidden")]] EventTypeOf {
   static constexpr std::size_t kFields = sizeof(E::dial9_fields) / sizeof(E::dial9_fields[0]) - 1;
-  static inline EventType type{E::dial9_name(), E::dial9_fields, kFields, kFixedTypeId<E>};
+  static inline EventType type{E::dial9_name(), E::dial9_fields, kFields, kFixedTypeId<E>,
+                               event_head(kFixedTypeId<E>)};
 };
 
 // 0: none given yet.
@@ -37,6 +38,12 @@ template <class E>
 inline std::uint32_t type_id() noexcept {
   if constexpr (kFixedTypeId<E> != 0) return kFixedTypeId<E>;
   return __atomic_load_n(&EventTypeOf<E>::type.id, __ATOMIC_RELAXED);
+}
+
+template <class E>
+inline std::uint32_t head_of() noexcept {
+  if constexpr (kFixedTypeId<E> != 0) return event_head(kFixedTypeId<E>);
+  return __atomic_load_n(&EventTypeOf<E>::type.head, __ATOMIC_RELAXED);
 }
 
 // The task that an event of the runtime is about, for the decision to shed it; 0: none.
@@ -54,36 +61,46 @@ constexpr std::uint64_t event_task(const E&, ...) noexcept {
   return 0;
 }
 
-// First pass: the bytes that the event needs at most, and the pool ids that the chunk knows.
-template <std::size_t Fields>
+inline constexpr std::size_t kMostHeadBytes = kEventHeadBytes + kResetBytes + 8;  // 8: as one word
+
+// First pass: the bytes that the event needs at most.
 struct MeasureFields {
-  ThreadBuffer* buffer;
-  std::size_t need = kEventHeadBytes + kResetBytes + 8;  // 8: the head is stored as one word
+  std::size_t need = kMostHeadBytes;
+
+  template <class T>
+  [[gnu::always_inline]] void operator()(const T& value) noexcept {
+    using Traits = FieldTraits<T>;
+    need += Traits::kMaxBytes + Traits::extra(value);
+  }
+};
+
+// Second pass: the pool ids that the chunk, which is there, knows.
+template <std::size_t Fields>
+struct FindFields {
+  ThreadBuffer& buffer;
   std::size_t index = 0;
   bool all_known = true;
   std::uint32_t ids[Fields + 1];
 
-  explicit MeasureFields(ThreadBuffer& b) : buffer(&b) {}
+  explicit FindFields(ThreadBuffer& b) : buffer(b) {}
 
   template <class T>
-  void operator()(const T& value) noexcept {
-    using Traits = FieldTraits<T>;
-    need += Traits::kMaxBytes + Traits::extra(value);
-    if constexpr (Traits::kIsPooled) {
-      const std::uint32_t id = pool_find(*buffer, value);
-      all_known &= id != 0;
-      ids[index] = id;
+  [[gnu::always_inline]] void operator()(const T& value) noexcept {
+    if constexpr (FieldTraits<T>::kIsPooled) {
+      all_known = all_known && pool_find(buffer, value, ids[index]);
     }
     ++index;
   }
 };
 
-// Cold pass: the bytes that defining every pooled field anew takes.
-struct MeasureDefinitions {
-  std::size_t need = 0;
+// Cold pass: the same bytes, and those that defining every pooled field anew takes.
+struct MeasureAll {
+  std::size_t need = kMostHeadBytes;
   template <class T>
   void operator()(const T& value) noexcept {
-    if constexpr (FieldTraits<T>::kIsPooled) need += pool_definition_bytes(value);
+    using Traits = FieldTraits<T>;
+    need += Traits::kMaxBytes + Traits::extra(value);
+    if constexpr (Traits::kIsPooled) need += pool_definition_bytes(value);
   }
 };
 
@@ -104,33 +121,28 @@ struct PutFields {
   const std::uint32_t* ids;
   std::size_t index = 0;
   template <class T>
-  void operator()(const T& value) noexcept {
+  [[gnu::always_inline]] void operator()(const T& value) noexcept {
     using Traits = FieldTraits<T>;
     at = Traits::put(at, value, Traits::kIsPooled ? ids[index] : 0);
     ++index;
   }
 };
 
-// Cold: makes room and defines what the chunk lacks. By value: what the hot path measured needs no
-// address, and lives in registers. `all_known` false: dropped.
-template <class E, std::size_t Fields>
-[[gnu::cold, gnu::noinline]] MeasureFields<Fields> prepare_event(ThreadBuffer& buffer,
-                                                                 const E& event) noexcept {
-  MeasureFields<Fields> measured(buffer);
-  event.dial9_visit(measured);
-  MeasureDefinitions definitions;
-  event.dial9_visit(definitions);
-  measured.all_known =
-      thread_reserve(buffer, EventTypeOf<E>::type, measured.need + definitions.need);
-  if (!measured.all_known) return measured;
-  DefineFields define{buffer, measured.ids};
+// Makes room, and finds or defines what the event needs of the chunk; `ids` are those of its pooled
+// fields. False: dropped.
+template <class E>
+bool prepare_event(ThreadBuffer& buffer, const E& event, std::uint32_t* ids) noexcept {
+  MeasureAll all;
+  event.dial9_visit(all);
+  if (!thread_reserve(buffer, EventTypeOf<E>::type, all.need)) return false;
+  DefineFields define{buffer, ids};
   event.dial9_visit(define);
-  return measured;
+  return true;
 }
 
 // Writes an event's head at `at`, behind a reset frame where the stamp needs one, and the two bytes
 // `next` behind it, since the head is stored as one word. Returns what follows the head.
-inline std::uint8_t* put_event_head(ThreadBuffer& buffer, std::uint8_t* at, std::uint32_t type_id,
+inline std::uint8_t* put_event_head(ThreadBuffer& buffer, std::uint8_t* at, std::uint32_t head,
                                     std::uint64_t ns, std::uint64_t next) noexcept {
   std::uint64_t delta = ns - buffer.base_ns;
   if (__builtin_expect(delta > kMaxDeltaNs, 0)) {
@@ -138,7 +150,7 @@ inline std::uint8_t* put_event_head(ThreadBuffer& buffer, std::uint8_t* at, std:
     at = put_raw(at + 1, ns);
     delta = 0;
   }
-  put_raw(at, std::uint64_t{0x02} | std::uint64_t{type_id} << 8 | delta << 24 | next << 48);
+  put_raw(at, head | delta << 24 | next << 48);
   return at + kEventHeadBytes;
 }
 
@@ -151,56 +163,90 @@ constexpr auto stamp_event(const E& event, std::uint64_t ns, int) noexcept
 template <class E>
 constexpr void stamp_event(const E&, std::uint64_t, long) noexcept {}
 
-// Returns the stamp, 0 if dropped. `epoch` is not 0. Where the event is built in the same function,
-// its fields stay in registers.
-template <bool kHasStamp, class E>
-[[gnu::always_inline]] inline std::uint64_t write_event_here(std::uint32_t epoch, const E& event,
-                                                             std::uint64_t stamp) noexcept {
-  ThreadBuffer& buffer = t_buffer;
-  if (__builtin_expect(buffer.ready_epoch != epoch, 0)) {
-    if (!thread_enter(buffer, EventTypeOf<E>::type, event_task(event, 0))) return 0;
-    epoch = buffer.ready_epoch;
-  }
-  buffer.ready_epoch = kBusyEpoch;  // from here on a signal handler's event is `nested`
-  signal_fence();
-
-  MeasureFields<EventTypeOf<E>::kFields> measured(buffer);
-  event.dial9_visit(measured);
-  std::uint32_t id = type_id<E>();
-  std::uint8_t* at = buffer.cursor();
-  // A thread without a chunk has no room and empty tables.
-  const bool is_ready = reinterpret_cast<std::uintptr_t>(at) + measured.need <=
-                            reinterpret_cast<std::uintptr_t>(buffer.end) &&
-                        (buffer.tables->schemas[id / 64] >> (id % 64) & 1) != 0 &&
-                        measured.all_known;
-  if (__builtin_expect(!is_ready, 0)) {
-    // A copy: what is written below needs no address, and may live in registers.
-    const E copy = event;
-    measured = prepare_event<E, EventTypeOf<E>::kFields>(buffer, copy);
-    if (!measured.all_known) {
-      signal_fence();
-      buffer.ready_epoch = epoch;
-      return 0;
-    }
-    at = buffer.cursor();
-    id = type_id<E>();
-  }
-  const std::uint64_t ns = kHasStamp && stamp != 0 ? stamp : now_on(buffer.clock);
+// Writes the event at `at`, the cursor, and publishes it: there is room, and the chunk knows what
+// it needs.
+template <class E>
+[[gnu::always_inline]] inline void put_event(ThreadBuffer& buffer, std::uint8_t* at, const E& event,
+                                             const std::uint32_t* pool_ids,
+                                             std::uint64_t ns) noexcept {
   stamp_event(event, ns, 0);
-  PutFields put{put_event_head(buffer, at, id, ns, 0), measured.ids};
+  PutFields put{put_event_head(buffer, at, head_of<E>(), ns, 0), pool_ids};
   event.dial9_visit(put);
   buffer.base_ns = ns;
   thread_publish(buffer, put.at);
+}
+
+// The ordinary case, without a call: the thread is ready for `epoch` (0: it has no chunk, so no
+// room), there is room, the chunk knows what the event needs, and the clock is the counter. `ns` is
+// the event's stamp where that is given, else set to it. False: nothing is done, and the event is
+// left to write_event_slowly() as the last step of whoever asks, so that no register is saved for
+// its sake.
+template <bool kHasStamp, class E>
+[[gnu::always_inline]] inline bool try_write_event(std::uint32_t epoch, const E& event,
+                                                   std::uint64_t& ns) noexcept {
+  ThreadBuffer& buffer = t_buffer;
+  if (__builtin_expect(buffer.ready_epoch != epoch, 0)) return false;
+  buffer.ready_epoch = kBusyEpoch;  // from here on a signal handler's event is `nested`
+  signal_fence();
+
+  MeasureFields measured;
+  event.dial9_visit(measured);
+  FindFields<EventTypeOf<E>::kFields> found(buffer);
+  const std::uint32_t id = type_id<E>();
+  std::uint8_t* const at = buffer.cursor();
+  bool is_ready = reinterpret_cast<std::uintptr_t>(at) + measured.need <=
+                      reinterpret_cast<std::uintptr_t>(buffer.end) &&
+                  (buffer.tables->schemas[id / 64] >> (id % 64) & 1) != 0 &&
+                  (kHasStamp || buffer.clock.mult != 0);
+  if (__builtin_expect(is_ready, 1)) {
+    event.dial9_visit(found);
+    is_ready = found.all_known;
+  }
+  if (__builtin_expect(is_ready, 1)) {
+    if (!kHasStamp) ns = line_at(buffer.clock, read_ticks());
+    put_event(buffer, at, event, found.ids, ns);
+  }
+  signal_fence();
+  buffer.ready_epoch = epoch;
+  return is_ready;
+}
+
+// The general case. `stamp` 0: now. Returns the stamp, 0 if dropped.
+template <class E>
+[[gnu::cold, gnu::noinline]] std::uint64_t write_event_slowly(std::uint32_t epoch, const E& event,
+                                                              std::uint64_t stamp) noexcept {
+  ThreadBuffer& buffer = t_buffer;
+  if (buffer.ready_epoch != epoch) {
+    if (!thread_enter(buffer, EventTypeOf<E>::type, event_task(event, 0))) return 0;
+    epoch = buffer.ready_epoch;
+  }
+  buffer.ready_epoch = kBusyEpoch;
+  signal_fence();
+  std::uint64_t ns = 0;
+  std::uint32_t ids[EventTypeOf<E>::kFields + 1];
+  if (prepare_event(buffer, event, ids)) {
+    ns = stamp != 0 ? stamp : now_on(buffer.clock);
+    put_event(buffer, buffer.cursor(), event, ids, ns);
+  }
   signal_fence();
   buffer.ready_epoch = epoch;
   return ns;
 }
 
-// The same, one function for all places that record events of this type.
-template <bool kHasStamp, class E>
-inline std::uint64_t write_event(std::uint32_t epoch, const E& event,
-                                 std::uint64_t stamp) noexcept {
-  return write_event_here<kHasStamp>(epoch, event, stamp);
+// Both, one function for all places that record events of this type.
+template <class E>
+inline std::uint64_t write_event(std::uint32_t epoch, const E& event) noexcept {
+  std::uint64_t ns = 0;
+  if (__builtin_expect(try_write_event<false>(epoch, event, ns), 1)) return ns;
+  return write_event_slowly(epoch, event, 0);
+}
+// With the stamp of another event or of the past; 0: now.
+template <class E>
+inline std::uint64_t write_event_at(std::uint32_t epoch, const E& event,
+                                    std::uint64_t stamp) noexcept {
+  if (__builtin_expect(stamp != 0 && try_write_event<true>(epoch, event, stamp), 1)) return stamp;
+  const E copy = event;  // no clock read hides a store: what is written above needs no address
+  return write_event_slowly(epoch, copy, stamp);
 }
 
 }  // namespace dial9::internal
