@@ -35,6 +35,7 @@ class ScratchBuffer {
     t_buffer.control = &scratch.control;
     t_buffer.tables = &scratch.tables;
     t_buffer.clock = current_clock();
+    t_buffer.set_short_way();
     t_buffer.tid = before_.tid;
     t_buffer.process = before_.process;
   }

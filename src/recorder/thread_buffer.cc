@@ -67,6 +67,7 @@ std::uint32_t assign_id(std::uint32_t& id, std::uint32_t& last, std::uint32_t li
 
 void forget_chunk(ThreadBuffer& buffer) noexcept {
   buffer.end = nullptr;
+  buffer.short_way_end = nullptr;
   buffer.events_before = buffer.events();
   buffer.written = 0;
   buffer.begin = nullptr;
@@ -143,6 +144,7 @@ void take_clock(ThreadBuffer& buffer) noexcept {
     }
   }
   buffer.clock = line;
+  buffer.set_short_way();
   if (line.mult == 0) buffer.poll_events_end = nullptr;  // the short way reads the counter
 }
 
@@ -227,6 +229,7 @@ void adopt_chunk(ThreadBuffer& buffer, Arena& arena, std::uint32_t chunk) noexce
   buffer.tables = &arena.tables(chunk);
   buffer.begin = arena.stream(chunk);
   buffer.end = buffer.begin + kChunkStreamBytes;
+  buffer.set_short_way();
   buffer.set_written(0, buffer.begin + 5);  // behind the stream header
   buffer.base_ns = 0;
 }

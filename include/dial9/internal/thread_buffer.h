@@ -103,7 +103,9 @@ struct ThreadBuffer {
   // Of the open chunk: events << 32 | bytes, as its published word, but with the definitions that
   // lie behind the last event.
   std::uint64_t written;
-  std::uint8_t* end;
+  // What an event's last byte may reach by the short way (write_event.h): the chunk's end; null
+  // where there is none, or the clock isn't the counter.
+  std::uint8_t* short_way_end;
   std::uint8_t* begin;  // of the chunk's stream; null: no chunk
   std::uint64_t base_ns;
   ChunkControl* control;
@@ -112,6 +114,7 @@ struct ThreadBuffer {
   // (src/recorder/poll_events.h); null: the chunk lacks what it needs.
   std::uint8_t* poll_events_end;
   ClockLine clock;
+  std::uint8_t* end;            // of the chunk's stream
   std::uint32_t is_exiting;     // has given its chunk back at the thread's end already
   std::uint32_t arena_serial;   // of the chunk's arena
   LossCause last_loss;          // of this thread; kCount: an event was shed since
@@ -121,6 +124,8 @@ struct ThreadBuffer {
 
   // Where the next byte goes; null: no chunk.
   std::uint8_t* cursor() const noexcept { return begin + static_cast<std::uint32_t>(written); }
+  // After a change of the chunk or of the clock.
+  void set_short_way() noexcept { short_way_end = clock.mult != 0 ? end : nullptr; }
   // Behind what defines something for an event to come.
   void move_cursor(const std::uint8_t* to) noexcept { set_written(written >> 32, to); }
   void set_written(std::uint64_t events, const std::uint8_t* to) noexcept {

@@ -177,7 +177,7 @@ template <class E>
 }
 
 // The ordinary case, without a call: the thread is ready for `epoch` (0: it has no chunk, so no
-// room), there is room, the chunk knows what the event needs, and the clock is the counter. `ns` is
+// room), the clock is the counter, there is room, and the chunk knows what the event needs. `ns` is
 // the event's stamp where that is given, else set to it. False: nothing is done, and the event is
 // left to write_event_slowly() as the last step of whoever asks, so that no register is saved for
 // its sake.
@@ -195,9 +195,8 @@ template <bool kHasStamp, class E>
   const std::uint32_t id = type_id<E>();
   std::uint8_t* const at = buffer.cursor();
   bool is_ready = reinterpret_cast<std::uintptr_t>(at) + measured.need <=
-                      reinterpret_cast<std::uintptr_t>(buffer.end) &&
-                  (buffer.tables->schemas[id / 64] >> (id % 64) & 1) != 0 &&
-                  (kHasStamp || buffer.clock.mult != 0);
+                      reinterpret_cast<std::uintptr_t>(buffer.short_way_end) &&
+                  (buffer.tables->schemas[id / 64] >> (id % 64) & 1) != 0;
   if (__builtin_expect(is_ready, 1)) {
     event.dial9_visit(found);
     is_ready = found.all_known;
