@@ -39,7 +39,9 @@ struct Case {
   const char* name;
   bool is_enabled;
   void (*run)(std::uint64_t count);
+  ClockChoice clock = ClockChoice::kAuto;
 };
+
 const Case kCases[] = {
     {"event_off", false,
      [](std::uint64_t count) {
@@ -54,6 +56,12 @@ const Case kCases[] = {
        const std::uint64_t stamp = internal::now_ns();
        for (; count > 0; --count) internal::record_at(ThreeFields{hidden(17), 5, 3}, stamp);
      }},
+    // The general way: where the clock isn't the counter, every event takes it.
+    {"event_kernel_clock", true,
+     [](std::uint64_t count) {
+       for (; count > 0; --count) record(ThreeFields{hidden(17), 5, 3});
+     },
+     ClockChoice::kKernel},
     {"event_symbol", true,
      [](std::uint64_t count) {
        for (; count > 0; --count) record(WithName{hidden(17), g_gold});
@@ -105,28 +113,36 @@ void print_own_memory() {
   std::fprintf(stderr, "mark %zx\n", reinterpret_cast<std::uintptr_t>(&g_mark));
 }
 
+const Case* find_case(const char* name) {
+  for (const Case& candidate : kCases) {
+    if (std::strcmp(candidate.name, name) == 0) return &candidate;
+  }
+  return nullptr;
+}
+
 int run(const char* name, std::uint64_t count) {
+  const Case* chosen = find_case(name);
+  if (chosen == nullptr) {
+    std::fprintf(stderr, "no case '%s'\n", name);
+    return 1;
+  }
   internal::CoreSeams seams;
   seams.has_thread = false;
+  RecorderOptions options = RecorderOptions::memory(std::uint64_t{4} << 20);
+  options.clock = chosen->clock;
   Status status;
-  const auto core = internal::RecorderCore::start(RecorderOptions::memory(std::uint64_t{4} << 20),
-                                                  seams, &status);
+  const auto core = internal::RecorderCore::start(options, seams, &status);
   if (!status) {
     std::fprintf(stderr, "%s\n", status.message().c_str());
     return 1;
   }
-  for (const Case& candidate : kCases) {
-    if (std::strcmp(candidate.name, name) != 0) continue;
-    if (!candidate.is_enabled) core->disable();
-    candidate.run(2);  // attaches the thread, writes schemas
-    print_own_memory();
-    g_mark = 1;
-    candidate.run(count);
-    g_mark = 2;
-    return core->status().events_dropped == 0 ? 0 : 1;
-  }
-  std::fprintf(stderr, "no case '%s'\n", name);
-  return 1;
+  if (!chosen->is_enabled) core->disable();
+  chosen->run(2);  // attaches the thread, writes schemas
+  print_own_memory();
+  g_mark = 1;
+  chosen->run(count);
+  g_mark = 2;
+  return core->status().events_dropped == 0 ? 0 : 1;
 }
 
 }  // namespace
