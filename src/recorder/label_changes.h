@@ -17,12 +17,19 @@ DIAL9_EVENT(LabelChangeEvent, (std::uint32_t, tid), (std::uint64_t, task_id), (b
 
 // Who asks. Each says so for itself.
 enum class LabelWatcher : std::uint32_t { kCpuSamples = 1, kSwitches = 2 };
-extern std::uint32_t g_label_watchers;
-// Rises as the last one leaves: what changes from then on isn't told.
-std::uint32_t label_watch_number() noexcept;
-// When that was, by the recorder's clock; it was a little later, never before. Asked after the
-// number.
-std::uint64_t labels_unwatched_ns() noexcept;
+inline constexpr std::uint32_t kAllLabelWatchers = 3;
+// The watchers in the lowest bits; above them how often the last one has left. One word, so that
+// nobody sees watchers with the number of those before or after them.
+extern std::uint32_t g_label_watch;
+
+struct LabelWatch {
+  bool is_on;
+  std::uint32_t number;  // rises as the last one leaves: what changes from then on isn't told
+};
+LabelWatch label_watch() noexcept;
+// When the last of the watchers of that number left, by the recorder's clock; it was a little
+// later, never before. 0: some watch still, or others have come and left since, and it isn't known.
+std::uint64_t labels_unwatched_ns(std::uint32_t number) noexcept;
 
 // Labels are told from the next change on, and what holds is told by the collector (LabelTeller).
 // False: they can't be. Any thread; not in a signal handler.
@@ -30,7 +37,7 @@ bool watch_labels(LabelWatcher watcher) noexcept;
 void unwatch_labels(LabelWatcher watcher) noexcept;
 
 inline bool are_labels_watched() noexcept {
-  return __atomic_load_n(&g_label_watchers, __ATOMIC_RELAXED) != 0;
+  return (__atomic_load_n(&g_label_watch, __ATOMIC_RELAXED) & kAllLabelWatchers) != 0;
 }
 
 // After a change on the calling thread: the label that the task has, or (0) this thread.

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -239,7 +240,7 @@ TEST_F(LabelTelling, TellsHowFarItReachesAsTheLastWatcherLeaves) {
   teller_.attend(0);
   EXPECT_TRUE(teller_.take().empty()) << "another one watches on";
   unwatch_labels(LabelWatcher::kSwitches);
-  const std::uint64_t left_ns = labels_unwatched_ns();
+  const std::uint64_t left_ns = labels_unwatched_ns(label_watch().number - 1);
   teller_.attend(0);
   EXPECT_TRUE(teller_.drained(left_ns - LabelTeller::kGraceNs - 1, false));
   told();
@@ -256,7 +257,7 @@ TEST_F(LabelTelling, TellsHowFarItReachesAsTheLastWatcherLeaves) {
 TEST_F(LabelTelling, ReachesNoFurtherThanTheLastWatcherWhoeverComesBeforeTheNextPass) {
   begin();
   unwatch_labels(LabelWatcher::kSwitches);
-  const std::uint64_t left_ns = labels_unwatched_ns();
+  const std::uint64_t left_ns = labels_unwatched_ns(label_watch().number - 1);
   {
     const label untold("tenant", "acme");
   }
@@ -267,6 +268,42 @@ TEST_F(LabelTelling, ReachesNoFurtherThanTheLastWatcherWhoeverComesBeforeTheNext
   unwatch_labels(LabelWatcher::kSwitches);
   ASSERT_TRUE(watch_labels(LabelWatcher::kSwitches));
   EXPECT_FALSE(teller_.drained(left_ns + 2, true)) << "two have left: when the first did is lost";
+}
+
+// One thread watches and leaves over and over, and says after each leave when that was at the
+// latest; `looks` is asked all the while.
+template <typename Looks>
+void while_watchers_come_and_go(std::vector<std::atomic<std::uint64_t>>& left_by_ns,
+                                std::atomic<std::uint32_t>& leaves, const Looks& looks) {
+  std::thread watcher([&] {
+    for (std::size_t i = 0; i < left_by_ns.size(); ++i) {
+      (void)watch_labels(LabelWatcher::kSwitches);
+      unwatch_labels(LabelWatcher::kSwitches);
+      left_by_ns[i].store(now_ns());
+      leaves.store(static_cast<std::uint32_t>(i) + 1);
+    }
+  });
+  while (leaves.load() != left_by_ns.size()) looks();
+  watcher.join();
+}
+
+TEST(LabelWatches, AreSeenWithTheirOwnNumberAndTheTimeOfTheirOwnEnd) {
+  std::vector<std::atomic<std::uint64_t>> left_by_ns(100'000);
+  std::atomic<std::uint32_t> leaves{0};
+  const std::uint32_t first = label_watch().number;
+  int others_number = 0;
+  int others_time = 0;
+  while_watchers_come_and_go(left_by_ns, leaves, [&] {
+    const std::uint32_t before = leaves.load();
+    const LabelWatch watch = label_watch();
+    if (watch.is_on && leaves.load() == before && watch.number - first != before) ++others_number;
+    if (before == 0) return;
+    const std::uint64_t at_ns = labels_unwatched_ns(first + before - 1);
+    if (at_ns > left_by_ns[before - 1].load()) ++others_time;
+  });
+  EXPECT_EQ(others_number, 0) << "of watchers that are leaving, with the number of the next ones";
+  EXPECT_EQ(others_time, 0) << "of a later end than was asked for";
+  EXPECT_EQ(label_watch().number - first, left_by_ns.size());
 }
 
 // In the child of a fork the labels of its parent's threads lie about as if they were open.

@@ -93,7 +93,8 @@ std::uint64_t LabelTeller::attend(std::uint64_t now_ns) {
   if (process_ != process || is_resting_ || is_over()) begin_anew();
   process_ = process;
   is_resting_ = false;
-  if (!are_labels_watched() || label_watch_number() != watch_number_) return kNever;
+  const LabelWatch watch = label_watch();
+  if (!watch.is_on || watch.number != watch_number_) return kNever;
   const std::uint64_t now = now_ns_();
   if (asked_ns_ == 0) asked_ns_ = now;
   if (since_ns_ == 0 && now >= asked_ns_ + kGraceNs) since_ns_ = now;
@@ -105,11 +106,9 @@ bool LabelTeller::is_telling() const { return since_ns_ != 0 && process_ == proc
 // Up to when every change was told since all this began: kNever where the last watcher hasn't left,
 // 0 where others have come and left since. What a thread was about to do as he left isn't told.
 std::uint64_t LabelTeller::watched_until() const {
-  const std::uint32_t left = label_watch_number() - watch_number_;
-  if (left == 0) return kNever;
-  const std::uint64_t at_ns = labels_unwatched_ns();
-  const bool is_of_it = left == 1 && label_watch_number() - watch_number_ == 1;
-  return is_of_it ? at_ns - std::min(at_ns, kGraceNs) : 0;
+  if (label_watch().number == watch_number_) return kNever;
+  const std::uint64_t at_ns = labels_unwatched_ns(watch_number_);
+  return at_ns - std::min(at_ns, kGraceNs);
 }
 
 // The last watcher has left, and what was told until then is told of, or another one waits.
@@ -121,7 +120,7 @@ bool LabelTeller::is_over() const {
 }
 
 void LabelTeller::begin_anew() {
-  watch_number_ = label_watch_number();
+  watch_number_ = label_watch().number;
   asked_ns_ = since_ns_ = until_ns_ = told_until_ns_ = 0;
   next_list_ns_ = 0;
   list_gap_ns_ = kTellNs;
