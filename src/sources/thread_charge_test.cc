@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -31,7 +33,22 @@ namespace {
 
 using namespace testing;
 
-class ThreadCharge : public OffCpuTest {};
+class ThreadCharge : public OffCpuTest {
+ protected:
+  // A child's that lives. A parent may be outside of this process's namespace, and without an id.
+  std::optional<std::uint64_t> charged_of_another_process() {
+    const Pipe pipe;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      char byte;
+      ::_exit(::read(pipe.out.get(), &byte, 1) == 1 ? 0 : 1);
+    }
+    const auto charged_ns = probe->charged_ns(static_cast<std::uint32_t>(child));
+    EXPECT_EQ(::write(pipe.in.get(), "x", 1), 1);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+    return charged_ns;
+  }
+};
 
 TEST_F(ThreadCharge, StandsStillWhileAThreadIsBlockedAndMovesWhenItRan) {
   Pipe pipes[2];
@@ -71,7 +88,8 @@ TEST_F(ThreadCharge, AThreadThatEndedOrIsAnotherProcesssHasNoneAndThatIsNoTroubl
     tid = worker.tid();
   }
   while (probe->charged_ns(tid)) std::this_thread::yield();  // joined, not yet gone
-  EXPECT_FALSE(probe->charged_ns(static_cast<std::uint32_t>(::getppid())));
+  EXPECT_FALSE(charged_of_another_process());
+  EXPECT_FALSE(probe->charged_ns(0)) << "by which the kernel understands whoever asks";
   EXPECT_EQ(probe->trouble(), "");
   EXPECT_TRUE(probe->charged_ns(static_cast<std::uint32_t>(::syscall(SYS_gettid))));
 }
@@ -104,6 +122,31 @@ TEST_F(ThreadCharge, ThreadsAreCountedAsTheyAreListed) {
   }
 }
 
+// Whoever finds out first, the next who asks hears it too, until the thread is forgotten.
+TEST_F(ThreadCharge, ThatAThreadEndedIsHeardByWhoeverAsksForItsAccountUntilItIsForgotten) {
+  Pipe pipe;
+  std::uint32_t tid = 0;
+  BlockedThread blocked;
+  {
+    const Worker worker([&] { wait_for_byte(pipe.out.get()); });
+    tid = worker.tid();
+    blocked = look(tid, "read");
+    pipe.release();
+  }
+  while (probe->charged_ns(tid)) std::this_thread::yield();  // joined, not yet gone
+  blocked.socket = 1;
+  EXPECT_FALSE(probe->socket_health(tid, {}, blocked)) << "asks for its account, too";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(probe->account(tid));
+    EXPECT_TRUE(probe->has_ended());
+  }
+  const std::uint32_t kept = kept_files();
+  probe->forget(tid);
+  EXPECT_EQ(kept_files(), kept - 1);
+  EXPECT_FALSE(probe->account(tid));
+  EXPECT_FALSE(probe->has_ended()) << "nothing is known of who has the id now";
+}
+
 // A kept file is the first thread's, whoever has its id.
 TEST_F(ThreadCharge, AThreadIdThatIsUsedAgainIsReadAnew) {
   for (int attempt = 0; attempt < 200; ++attempt) {
@@ -126,8 +169,11 @@ TEST_F(ThreadCharge, AThreadIdThatIsUsedAgainIsReadAnew) {
       pipe.release();
       continue;
     }
+    BlockedThread blocked;
+    EXPECT_NE(probe->look(tid, {}, &blocked), Look::kBlocked) << "it isn't the first one";
     EXPECT_FALSE(probe->account(tid)) << "the first one's, who ended";
     EXPECT_TRUE(probe->has_ended());
+    probe->forget(tid);
     const bool is_read = probe->account(tid).has_value();
     EXPECT_FALSE(probe->has_ended());
     EXPECT_TRUE(is_read);

@@ -68,7 +68,7 @@ class ThreadProbe {
   // Nothing: it ended, or its account can't be read.
   virtual std::optional<SchedReading> account(std::uint32_t tid) = 0;
   // The thread whose account was asked for last, in vain, ended: who has its id from now on is
-  // another one. False: not known.
+  // another one, whose account isn't read before forget(). False: not known.
   virtual bool has_ended() const { return false; }
   // CPU time that the thread was charged for, without a file. Unchanged: it hasn't run, unless for
   // less than the kernel charges (time of interrupts and of the hypervisor is taken off). Nothing:
@@ -84,7 +84,7 @@ class ThreadProbe {
     return std::nullopt;
   }
   virtual std::string name(std::uint32_t tid) = 0;
-  // It ended: what is kept for it goes.
+  // It ended, or nothing is known of it: what is kept for it goes.
   virtual void forget(std::uint32_t tid) = 0;
   // The thread's switches since the last call, appended by time, and the stacks of those off the
   // CPU by number, where they are taken. False: they aren't followed.

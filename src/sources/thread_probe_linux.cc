@@ -253,8 +253,9 @@ std::optional<SchedReading> LinuxProbe::account(std::uint32_t tid) {
     if (const int kept = known->second.get(); kept >= 0) {
       const int error = read_text(kept, text);
       if (error == 0) return parse_account(text);
-      accounts_.erase(known);
+      // Kept until forget(): whoever asks next hears the same, whoever has the id by then.
       has_ended_ = error == ESRCH;
+      if (!has_ended_) accounts_.erase(known);
       return std::nullopt;
     }
     accounts_.erase(known);

@@ -432,6 +432,7 @@ bool WallSampler::visit(std::uint32_t tid) {
   const auto reading = probe_.account(tid);
   if (!reading) {  // the next list tells whether it ended, where that isn't known
     has_missed_ = true;
+    if (known == threads_.end()) probe_.forget(tid);  // what is kept may be another's before it
     if (known == threads_.end() || !probe_.has_ended()) return false;
     remove(tid, known->second);
     threads_.erase(known);

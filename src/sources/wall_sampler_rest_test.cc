@@ -208,6 +208,14 @@ TEST_F(WallSamplerRest, AnotherThreadWithTheIdOfOneThatEndedDoesntGoOnWithItsTim
   }
 }
 
+// What is kept under the id may be another's, who ended before this one was known.
+TEST_F(WallSamplerRest, AThreadThatIsNotKnownAndHasNoAccountIsForgotten) {
+  probe.has_accounts = false;
+  probe.threads[7] = {};
+  run(100 * kMs);
+  EXPECT_TRUE(std::ranges::count(probe.forgotten, 7U) > 0);
+}
+
 TEST_F(WallSamplerRest, WhatAThreadThatEndedRestedSinceItsAccountIsAnEstimate) {
   probe.threads[7] = {};
   run_beside_one_that_runs(10'000 * kMs);
