@@ -44,6 +44,8 @@ class FrameNamer {
                                          bool /*with_lines*/) {
     return {};
   }
+  // Answers so far that lack something only for now: asked for again they may have it.
+  virtual std::uint64_t shortages() const { return 0; }
 };
 
 // What the innermost frame of a stack is: the instruction that was interrupted, or where a call

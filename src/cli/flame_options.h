@@ -72,6 +72,7 @@ class FileNamer final : public analysis::FrameNamer {
   std::vector<std::string> notes() const;  // by now, on all files
   std::vector<std::string> notes(std::string_view path, std::string_view build_id,
                                  bool with_lines) override;
+  std::uint64_t shortages() const override { return symbolizer_.shortages(); }
 
  private:
   std::vector<std::string> notes_;

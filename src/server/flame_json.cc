@@ -80,6 +80,12 @@ std::vector<std::string> SharedNamer::notes(std::string_view path, std::string_v
   return inner_->notes(path, build_id, with_lines);
 }
 
+std::uint64_t SharedNamer::shortages() const {
+  if (inner_ == nullptr) return 0;
+  const std::lock_guard lock(mutex_);
+  return inner_->shortages();
+}
+
 void RequestNamer::asked(std::string_view path, std::string_view build_id) {
   if (!last_asked_.first.empty() && last_asked_.first == path && last_asked_.second == build_id) {
     return;

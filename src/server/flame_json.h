@@ -31,9 +31,10 @@ class SharedNamer final : public analysis::FrameNamer {
                                               bool is_return) override;
   std::vector<std::string> notes(std::string_view path, std::string_view build_id,
                                  bool with_lines) override;
+  std::uint64_t shortages() const override;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   analysis::FrameNamer* const inner_;  // its calls are guarded by mutex_
 };
 

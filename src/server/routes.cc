@@ -67,9 +67,9 @@ std::string etag_of(const RunStore& store, const Run& run) {
 using RunFunction = std::function<Response(const Call&, const Run&)>;
 
 // Looks the run up first: 409 where it isn't ready, 304 where the client has this generation's
-// reply.
-RouteFunction with_run(RunStore& store, RunFunction function) {
-  return [&store, function = std::move(function)](const Call& call) {
+// reply. A reply in which names lack only for now has no ETag: the next one may have them.
+RouteFunction with_run(RunStore& store, const SharedNamer& namer, RunFunction function) {
+  return [&store, &namer, function = std::move(function)](const Call& call) {
     const std::shared_ptr<const Run> run = store.get(call.capture(0));
     if (!run) return not_ready(call.capture(0));
     const std::string etag = etag_of(store, *run);
@@ -77,7 +77,9 @@ RouteFunction with_run(RunStore& store, RunFunction function) {
     if (call.request().if_none_match == etag) {
       out.status = 304;
     } else {
+      const std::uint64_t before = namer.shortages();
       out = function(call, *run);
+      if (namer.shortages() != before) return out;
     }
     if (out.status == 200 || out.status == 304) out.etag = etag;
     return out;
@@ -296,7 +298,7 @@ void add_flame_routes(Router& router, RunStore& store, SharedNamer& namer) {
   const std::string parameters(kFlameParameters);
   const auto get = [&](std::string_view pattern, std::string_view more, Flame make) {
     router.add(Method::kGet, pattern, parameters + std::string(more),
-               with_run(store, [&namer, make](const Call& call, const Run& run) {
+               with_run(store, namer, [&namer, make](const Call& call, const Run& run) {
                  return make(call, run, namer);
                }));
   };
@@ -318,7 +320,7 @@ bool is_api_path(std::string_view target) {
 
 void add_routes(Router& router, RunStore& store, SharedNamer& namer) {
   const auto get = [&](std::string_view pattern, const std::string& parameters, RunFunction run) {
-    router.add(Method::kGet, pattern, parameters, with_run(store, std::move(run)));
+    router.add(Method::kGet, pattern, parameters, with_run(store, namer, std::move(run)));
   };
   router.add(Method::kGet, "runs", "", [&](const Call&) { return list_response(store); });
   router.add(Method::kGet, "runs/{run}", "",

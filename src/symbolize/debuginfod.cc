@@ -41,7 +41,10 @@ Result<std::string> Debuginfod::fetch(const std::string& build_id, const std::st
   std::error_code ignored;
   fs::create_directories(fs::path(options_.directory).parent_path(), ignored);
   (void)::mkdir(options_.directory.c_str(), 0700);
-  if (const auto started = process_.start(); !started) return give_up(started.error());
+  if (const auto started = process_.start(); !started) {
+    if (process_.is_short()) return std::unexpected(started.error());
+    return give_up(started.error());
+  }
   ByteWriter question;
   question.u32(kFetchQuestion);
   question.text(build_id);

@@ -31,10 +31,12 @@ class Debuginfod {
   bool is_on() const { return !options_.urls.empty(); }
   // Nobody is asked again: the last error is about the servers, not about one file.
   bool has_given_up() const { return !given_up_.empty(); }
+  // The last fetch() failed since the system has no process for now; later it may.
+  bool lacks_process() const { return process_.is_short(); }
   // The path of the debug file, from the folder or from a server. `name`: the module's, for the
   // progress. Errors: kNotFound (no server has it), kLimit (too large, too long), kUnsupported (no
   // libdebuginfod.so.1), kIo. After one that isn't kNotFound or kLimit for a file's size, nobody is
-  // asked again.
+  // asked again, unless the process was lacking.
   Result<std::string> fetch(const std::string& build_id, const std::string& name);
 
  private:

@@ -25,6 +25,7 @@ struct DwarfWorkerOptions {
   std::vector<std::string> command;
   int open_ms = 30'000;  // until a file is open
   int look_ms = 10'000;  // until addresses are answered
+  int retry_ms = RetryPause::kFirstMs;  // the first pause after the system had no process for it
 };
 
 // Not thread-safe. Starts the worker at the first open().
@@ -33,7 +34,7 @@ class DwarfWorker {
   static constexpr std::size_t kMostAddresses = 1024;  // at a time
 
   explicit DwarfWorker(const DwarfWorkerOptions& options)
-      : options_(options), process_(options.command) {}
+      : options_(options), process_(options.command, {}, options.retry_ms) {}
 
   // What frames() takes. Errors: kNotFound, kCorrupt, kUnsupported and others of the file; kLimit
   // (too long), kIo (the worker ended).
@@ -47,6 +48,8 @@ class DwarfWorker {
   // was sent is taken before anything else is asked.
   Result<void> ask(std::uint32_t file, std::span<const std::uint64_t> addresses);
   Result<FrameTable> answer(std::span<const std::uint64_t> asked);
+  // open() or ask() failed since the system has no process for now; later it may.
+  bool lacks_process() const { return process_.is_short(); }
   // Which of the addresses it was looking up when the process ended, after answer() failed;
   // nothing: none, or that isn't known.
   std::optional<std::size_t> culprit() const { return culprit_; }

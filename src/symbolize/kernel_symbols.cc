@@ -51,7 +51,11 @@ int rank_of(std::string_view name) {
 
 Result<KernelSymbols> KernelSymbols::read(const std::string& path) {
   const Result<std::string> text = read_whole_file(path, kMostListBytes);
-  if (!text) return make_error(ErrorCode::kUnsupported, text.error().message);
+  if (!text) {
+    const ErrorCode code = text.error().code;  // kLimit: of descriptors
+    const bool is_passing = code == ErrorCode::kLimit || code == ErrorCode::kIo;
+    return make_error(is_passing ? ErrorCode::kIo : ErrorCode::kUnsupported, text.error().message);
+  }
   return parse(*text);
 }
 

@@ -16,7 +16,7 @@ namespace dial9::symbolize {
 class KernelSymbols {
  public:
   // Errors: kPermission (the list hides the addresses from this user), kUnsupported (there is none,
-  // or it doesn't say where the kernel's text ends).
+  // or it doesn't say where the kernel's text ends), kIo (it can't be read for now).
   static Result<KernelSymbols> read(const std::string& path = "/proc/kallsyms");
   // Of such a list's text. A file of 16 MiB takes about 60 ms.
   static Result<KernelSymbols> parse(std::string_view text);

@@ -6,9 +6,11 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <span>
 
 #include "base/unique_fd.h"
+#include "symbolize/retry_pause.h"
 
 namespace dial9::symbolize {
 namespace {
@@ -74,8 +76,9 @@ std::optional<ModuleFile> read_module(const FileReader& reader, std::uint64_t by
 }
 
 std::optional<ModuleFile> read_module_file(const std::string& path,
-                                           std::string_view wanted_build_id) {
+                                           std::string_view wanted_build_id, bool& is_short) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) is_short = is_short || is_shortage(errno);
   const auto stamp = fd ? stamp_of(fd.get()) : std::nullopt;
   if (!stamp) return std::nullopt;
   auto file = read_module(reader_of(fd.get()), stamp->bytes, wanted_build_id);
@@ -83,13 +86,16 @@ std::optional<ModuleFile> read_module_file(const std::string& path,
   return file;
 }
 
-std::optional<ModuleFile> read_own_vdso(std::string_view wanted_build_id) {
+std::optional<ModuleFile> read_own_vdso(std::string_view wanted_build_id, bool& is_short) {
   const std::uint64_t base = ::getauxval(AT_SYSINFO_EHDR);
   if (base == 0) return std::nullopt;
   // What the section table says lies in its pages; they are read by the kernel, so that a wrong
   // size is a short answer and no fault.
   const UniqueFd memory(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
-  if (!memory) return std::nullopt;
+  if (!memory) {
+    is_short = is_short || is_shortage(errno);
+    return std::nullopt;
+  }
   const FileReader in_memory = reader_of(memory.get());
   return read_module([&](std::uint64_t offset,
                          std::span<std::uint8_t> to) { return in_memory(base + offset, to); },

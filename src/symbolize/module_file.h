@@ -26,11 +26,12 @@ struct ModuleFile {
 // nullopt: it is no ELF file. The build id is read again behind everything else.
 std::optional<ModuleFile> read_module(const FileReader& reader, std::uint64_t bytes,
                                       std::string_view wanted_build_id);
-// nullopt: there is no such ELF file.
+// nullopt: there is no such ELF file, or it can't be opened; `is_short`, where that was for want of
+// memory or descriptors, becomes true.
 std::optional<ModuleFile> read_module_file(const std::string& path,
-                                           std::string_view wanted_build_id);
+                                           std::string_view wanted_build_id, bool& is_short);
 // The kernel's own library has no file; this process's is the same where its build id is.
-std::optional<ModuleFile> read_own_vdso(std::string_view wanted_build_id);
+std::optional<ModuleFile> read_own_vdso(std::string_view wanted_build_id, bool& is_short);
 
 // What follows the last '/'.
 std::string file_name(std::string_view path);

@@ -62,9 +62,11 @@ TEST(ModuleFile, HasNothingOfAFileThatIsExchangedBetweenAnyTwoReads) {
 }
 
 TEST(ModuleFile, IsNoneWhereThereIsNoElfFile) {
-  EXPECT_FALSE(read_module_file("/nowhere/none", "aa").has_value());
-  EXPECT_FALSE(read_module_file("/dev/null", "aa").has_value());
-  EXPECT_FALSE(read_module_file("/proc/self/status", "aa").has_value());
+  bool is_short = false;
+  EXPECT_FALSE(read_module_file("/nowhere/none", "aa", is_short).has_value());
+  EXPECT_FALSE(read_module_file("/dev/null", "aa", is_short).has_value());
+  EXPECT_FALSE(read_module_file("/proc/self/status", "aa", is_short).has_value());
+  EXPECT_FALSE(is_short);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "symbolize/elf_symbols.h"
 #include "symbolize/frame_table.h"
 #include "symbolize/module_file.h"
+#include "symbolize/retry_pause.h"
 
 namespace dial9::symbolize {
 namespace {
@@ -72,6 +73,11 @@ struct Symbolizer::State {
     std::uint64_t behind_skipped = 0;          // the address after these; 0: none
     std::unordered_set<std::uint64_t> unread;  // addresses that were asked for in vain
     std::string trouble;                       // why; empty: nothing was
+    // Asked for while no reader could be started for now, and not again since; and why.
+    std::unordered_set<std::uint64_t> postponed;
+    std::string shortage;
+    bool is_short = false;  // files of it couldn't be opened for now: it is loaded again
+    RetryPause pause;
   };
   using Key = std::pair<std::string, std::string>;  // path, build id
   struct Note {
@@ -84,7 +90,8 @@ struct Symbolizer::State {
       : options(std::move(given)),
         workers{DwarfWorker(options.dwarf), DwarfWorker(options.dwarf)},
         cache(options.cache),
-        debuginfod(options.debuginfod) {}
+        debuginfod(options.debuginfod),
+        kernel_pause(options.dwarf.retry_ms) {}
 
   SymbolizerOptions options;
   std::array<DwarfWorker, kMostReaders> workers;
@@ -92,8 +99,10 @@ struct Symbolizer::State {
   Debuginfod debuginfod;
   std::map<Key, Module> modules;
   std::optional<Result<KernelSymbols>> kernel;  // once it was asked for
+  RetryPause kernel_pause;
   std::vector<Note> notes;
   unsigned ends = 0;             // of readers, by all files
+  std::uint64_t shortages = 0;
   std::size_t bytes = 0;         // of symbols
   std::size_t known_bytes = 0;   // of what is known of addresses, and of names
   std::vector<Frame> looked_up;  // of the last address
@@ -102,8 +111,13 @@ struct Symbolizer::State {
   void note(const Module& module, std::string text, bool is_of_lines = false) {
     note(Key{module.path, module.build_id}, std::move(text), is_of_lines);
   }
+  void forget_notes(const Key& of) {
+    std::erase_if(notes, [&](const Note& known) { return known.of == of; });
+  }
   void take(Module& module, const std::string& path, std::optional<ModuleFile>& found);
   void load(Module& module);
+  void load_again(Module& module);
+  void read_kernel(std::string_view boot_id);
   void load_files(Module& module);
   bool fetch(Module& module);
   void refuse(const Module& module, const std::string& path, const ModuleFile& file);
@@ -114,6 +128,7 @@ struct Symbolizer::State {
   std::vector<Frame> look(Module& module, std::uint64_t code);
   void keep(Module& module, const FrameTable& found);
   void give_up(Module& module, const Error& error);
+  void answered(Module& module, std::span<const std::uint64_t> codes);
   bool skip(Module& module, std::size_t reader, std::span<const std::uint64_t> rest,
             const Error& error);
   static std::size_t next_question(const Module& module, std::span<const std::uint64_t>& rest);
@@ -171,9 +186,10 @@ bool Symbolizer::State::fetch(Module& module) {
     const std::string of =
         is_about_file && !debuginfod.has_given_up() ? " has no debug file of " + module.path : "";
     note(module, "debuginfod" + of + ": " + path.error().message);
+    module.is_short = module.is_short || debuginfod.lacks_process();
     return false;
   }
-  std::optional<ModuleFile> found = read_module_file(*path, module.build_id);
+  std::optional<ModuleFile> found = read_module_file(*path, module.build_id, module.is_short);
   if (!found) return false;
   refuse(module, *path, *found);
   take(module, *path, found);
@@ -183,19 +199,20 @@ bool Symbolizer::State::fetch(Module& module) {
 void Symbolizer::State::load_files(Module& module) {
   const std::string& path = module.path;
   if (!path.starts_with('/')) {  // the vdso, or a path that was relative to who knows what
-    std::optional<ModuleFile> vdso = read_own_vdso(module.build_id);
+    std::optional<ModuleFile> vdso = read_own_vdso(module.build_id, module.is_short);
     if (vdso) vdso->has_dwarf = false;
     take(module, "", vdso);
   }
   std::optional<ModuleFile> own;
-  if (path.starts_with('/')) own = read_module_file(path, module.build_id);
+  if (path.starts_with('/')) own = read_module_file(path, module.build_id, module.is_short);
   const bool is_own = own && own->build_id == module.build_id;
   bool is_there = is_own;
   for (const std::string& candidate :
        module_files(options.directories, options.debug_root, path, module.build_id,
                     is_own ? own->debug_link : "")) {
     if (module.symbols && !module.symbols->is_dynamic_only() && !module.dwarf_path.empty()) break;
-    std::optional<ModuleFile> found = read_module_file(candidate, module.build_id);
+    std::optional<ModuleFile> found =
+        read_module_file(candidate, module.build_id, module.is_short);
     if (!found) continue;
     is_there = is_there || found->build_id == module.build_id;
     refuse(module, candidate, *found);
@@ -206,6 +223,9 @@ void Symbolizer::State::load_files(Module& module) {
   is_there = fetch(module) || is_there;
   if (bytes > kMostBytes / 2 && !module.symbols) {
     note(module, "symbols of " + path + " are left out: too many for the memory");
+  } else if (module.is_short) {
+    note(module, "not all files of " + path + " could be opened: the system has too little memory, "
+                     "or too few descriptors or processes; it is tried again later");
   } else if (!is_there && !own && !module.symbols && module.known.empty() &&
              path.starts_with('/')) {
     note(module,
@@ -229,7 +249,8 @@ void Symbolizer::State::load(Module& module) {
   } else if (!DwarfFile::is_supported()) {
     note(module, "no line numbers: built without libdw", module.dwarf_path.empty());
     module.dwarf_path.clear();
-  } else if (module.dwarf_path.empty() && module.symbols && module.path.starts_with('/')) {
+  } else if (module.dwarf_path.empty() && module.symbols && !module.is_short &&
+             module.path.starts_with('/')) {
     note(module,
          "no debug information of " + module.path +
              ": its functions have no lines; build it with -g, or give its debug file by "
@@ -280,6 +301,12 @@ void Symbolizer::State::give_up(Module& module, const Error& error) {
   module.trouble = (module.known.empty() ? "no lines from " : "not all lines from ") +
                    module.dwarf_path + ": " + error.message;
   module.dwarf_path.clear();
+}
+
+// These aren't lacking any more.
+void Symbolizer::State::answered(Module& module, std::span<const std::uint64_t> codes) {
+  if (module.postponed.empty()) return;
+  for (const std::uint64_t code : codes) module.postponed.erase(code);
 }
 
 // Where the reader ended at one of these addresses: that one is left out. What can't be read is
@@ -334,6 +361,7 @@ Result<std::size_t> Symbolizer::State::answer(Module& module, std::size_t reader
   if (!found && skip(module, reader, rest, found.error())) return 0;
   if (!found) return std::unexpected(found.error());
   keep(module, *found);
+  answered(module, rest.first(found->size()));
   looked_up = found->frames(rest.front());
   return found->size();
 }
@@ -352,7 +380,12 @@ void Symbolizer::State::look_together(Module& module, std::span<const std::uint6
       const std::size_t next = next_question(module, rest[i]);
       const Result<void> sent = next == 0 ? Result<void>() : ask(module, i, rest[i].first(next));
       if (sent) asked[i] = next;
-      if (!sent) failed = sent.error();
+      if (sent) continue;
+      if (workers[i].lacks_process()) {  // what is left is looked up one by one
+        rest[i] = {};
+      } else {
+        failed = sent.error();
+      }
     }
     for (std::size_t i = 0; i < kMostReaders; ++i) {
       if (asked[i] == 0) continue;
@@ -370,6 +403,12 @@ std::vector<Frame> Symbolizer::State::look(Module& module, std::uint64_t code) {
   const std::span<const std::uint64_t> one(&code, 1);
   if (!module.dwarf_path.empty() && !module.unread.contains(code)) {
     const Result<void> sent = ask(module, 0, one);
+    if (!sent && workers[0].lacks_process()) {
+      module.shortage = sent.error().message;
+      module.postponed.insert(code);
+      ++shortages;
+      return {};
+    }
     const Result<std::size_t> answered =
         sent ? answer(module, 0, 1, one) : std::unexpected(sent.error());
     if (!answered) give_up(module, answered.error());
@@ -379,11 +418,35 @@ std::vector<Frame> Symbolizer::State::look(Module& module, std::uint64_t code) {
   return {};
 }
 
+// What its files have, in the place of what some of them had.
+void Symbolizer::State::load_again(Module& module) {
+  forget_notes({module.path, module.build_id});
+  module.pause.begin();
+  Module fresh;
+  fresh.path = module.path;
+  fresh.build_id = module.build_id;
+  Undo of_symbols(bytes);
+  {
+    Undo of_known(known_bytes);  // what was known before has what the cache has
+    load(fresh);
+  }
+  of_symbols.keep();
+  if (module.symbols) bytes -= module.symbols->bytes();
+  for (const auto& [name, text] : module.demangled) known_bytes -= text.size() + kTextCost;
+  module.demangled.clear();  // by names of those symbols
+  module.symbols = std::move(fresh.symbols);
+  if (module.trouble.empty()) module.dwarf_path = std::move(fresh.dwarf_path);
+  module.is_short = fresh.is_short;
+}
+
 // Null: there are too many.
 Symbolizer::State::Module* Symbolizer::State::module_of(std::string_view path,
                                                         std::string_view build_id) {
   Key key{std::string(path), std::string(build_id)};
-  if (const auto at = modules.find(key); at != modules.end()) return &at->second;
+  if (const auto at = modules.find(key); at != modules.end()) {
+    if (at->second.is_short && at->second.pause.is_over()) load_again(at->second);
+    return &at->second;
+  }
   if (modules.size() >= kMostModules) return nullptr;
   // Among the others once it is whole: half of one would stay so.
   Module module;
@@ -391,7 +454,9 @@ Symbolizer::State::Module* Symbolizer::State::module_of(std::string_view path,
   module.build_id = key.second;
   Undo of_symbols(bytes);
   Undo of_known(known_bytes);
+  module.pause = RetryPause(options.dwarf.retry_ms);
   load(module);
+  if (module.is_short) module.pause.begin();
   Module& held = modules.try_emplace(std::move(key), std::move(module)).first->second;
   of_symbols.keep();
   of_known.keep();
@@ -421,6 +486,16 @@ Symbolizer::~Symbolizer() {
   }
 }
 
+// Once, and where its list couldn't be read for now again.
+void Symbolizer::State::read_kernel(std::string_view boot_id) {
+  const auto is_short = [&] { return !*kernel && kernel->error().code == ErrorCode::kIo; };
+  if (kernel && !(is_short() && kernel_pause.is_over())) return;
+  forget_notes({std::string(kKernelNotes), std::string(boot_id)});
+  kernel.reset();
+  kernel.emplace(KernelSymbols::read(options.kernel_list));
+  if (is_short()) kernel_pause.begin();
+}
+
 std::vector<Frame> Symbolizer::kernel_frames(std::string_view boot_id, std::uint64_t address,
                                              bool is_return) {
   State& state = *state_;
@@ -437,9 +512,10 @@ std::vector<Frame> Symbolizer::kernel_frames(std::string_view boot_id, std::uint
         "the trace is of another machine, or of an earlier boot of this one; read it on the "
         "machine that recorded it, before that restarts");
   }
-  if (!state.kernel) state.kernel = KernelSymbols::read(state.options.kernel_list);
+  state.read_kernel(boot_id);
   if (!*state.kernel) {
     const Error& error = state.kernel->error();
+    if (error.code == ErrorCode::kIo) ++state.shortages;
     return nameless(error.message +
                     (error.code == ErrorCode::kPermission
                          ? " from this user; run dial9 as root, or sysctl kernel.kptr_restrict=0"
@@ -449,6 +525,8 @@ std::vector<Frame> Symbolizer::kernel_frames(std::string_view boot_id, std::uint
   if (name.empty()) return {};
   return {Frame{.name = std::string(name)}};
 }
+
+std::uint64_t Symbolizer::shortages() const { return state_->shortages; }
 
 void Symbolizer::save() {
   for (auto& [key, module] : state_->modules) {
@@ -461,11 +539,19 @@ void Symbolizer::save() {
 std::vector<Symbolizer::State::Note> Symbolizer::State::all_notes() const {
   std::vector<Note> all = notes;
   for (const auto& [key, module] : modules) {
-    if (module.trouble.empty()) continue;
+    const auto count_of = [](std::size_t count) {
+      return std::to_string(count) + (count == 1 ? " address has" : " addresses have") + " none";
+    };
     const std::size_t count = module.unread.size();
-    const std::string none =
-        std::to_string(count) + (count == 1 ? " address has" : " addresses have");
-    all.push_back({key, module.trouble + (count == 0 ? "" : " (" + none + " none)"), false});
+    if (!module.trouble.empty()) {
+      const std::string none = count == 0 ? "" : " (" + count_of(count) + ")";
+      all.push_back({key, module.trouble + none, false});
+    }
+    if (module.postponed.empty()) continue;
+    all.push_back({key,
+                   "not all lines from " + module.dwarf_path + ": " + module.shortage + " (" +
+                       count_of(module.postponed.size()) + ")",
+                   false});
   }
   return all;
 }
@@ -499,6 +585,7 @@ std::vector<Frame> Symbolizer::frames(std::string_view path, std::string_view bu
   State::Module* const of = state.module_of(path, build_id);
   if (of == nullptr) return {};
   State::Module& module = *of;
+  if (module.is_short) ++state.shortages;
   const ElfSymbols::Function function = state.function_at(module, address, is_return);
   const bool is_first = is_return && function.begin == address;  // of a handler's return
   std::vector<Frame> frames = state.look(module, is_return && !is_first ? address - 1 : address);

@@ -67,6 +67,10 @@ class Symbolizer {
   // The kernel's function at an address, where `boot_id` is this machine's since it started.
   std::vector<Frame> kernel_frames(std::string_view boot_id, std::uint64_t address, bool is_return);
 
+  // Answers so far that lack something only since the system had too little of something (memory,
+  // processes, descriptors): asked for again after a while they may have it.
+  std::uint64_t shortages() const;
+
   // Saves what the cache on disk doesn't have yet; so does the destructor.
   void save();
 

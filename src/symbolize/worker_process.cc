@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <string_view>
 
 #include "base/bytes.h"
 #include "base/os_error.h"
@@ -159,9 +158,11 @@ Result<void> WorkerProcess::start() {
   if (spent_ >= kMostStarts) {
     return make_error(ErrorCode::kLimit, "it failed too often");
   }
+  if (is_short() && !pause_.is_over()) return make_error(ErrorCode::kIo, shortage_);
+  shortage_.clear();
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return os_error(errno, "make", "a pair of sockets");
+    return refused(errno, "make", "a pair of sockets");
   }
   UniqueFd own(ends[0]);
   const UniqueFd other(ends[1]);
@@ -190,13 +191,28 @@ Result<void> WorkerProcess::start() {
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) {
     pid_ = 0;
-    return make_error(ErrorCode::kIo, os_error(failed, "start", arguments[0]).error().message);
+    return refused(failed, "start", arguments[0]);
   }
+  pause_.end();
   socket_ = std::move(own);
   notebook_ = std::move(notebook);
   ++starts_;
   ++spent_;
   return {};
+}
+
+std::unexpected<Error> WorkerProcess::refused(int error_number, std::string_view action,
+                                              std::string_view subject) {
+  const bool is_passing = is_shortage(error_number);
+  std::string message = os_error(error_number, action, subject,
+                                 is_passing ? "it is tried again later" : "")
+                            .error()
+                            .message;
+  if (is_passing) {
+    shortage_ = message;
+    pause_.begin();
+  }
+  return make_error(ErrorCode::kIo, std::move(message));
 }
 
 void WorkerProcess::stop() {
