@@ -16,6 +16,7 @@
 #include "analysis/testing/cpu_trace.h"
 #include "analysis/testing/heap_trace.h"
 #include "base/testing/failing_memory.h"
+#include "format/encoder.h"
 #include "server/gzip.h"
 #include "server/routes.h"
 #include "server/testing/sample_runs.h"
@@ -84,6 +85,43 @@ Bytes sampled() {
   return builder.take();
 }
 
+// A span of task 7's with samples in it, and a dump of the task.
+Bytes spanned() {
+  using format::FieldType;
+  analysis::testing::CpuTrace made;
+  const std::uint64_t begin_ns = testing::kOriginNs;
+  constexpr std::uint64_t kSpan = 0x8000'0000'0000'001f;
+  made.module("/bin/app", 0x1000, begin_ns);
+  made.books(begin_ns + 9'000'000, 1'000, 1'000'000, 3, 0);
+  format::Encoder& out = made.builder.encoder();
+  out.schema(200, "SpanEnter:shop.cc:1:1", true,
+             {{"worker_id", FieldType::kVarint},
+              {"span_id", FieldType::kVarint},
+              {"parent_span_id", FieldType::kVarint, true},
+              {"span_name", FieldType::kPooledString}});
+  out.schema(201, "SpanExit:shop.cc:1:1", true,
+             {{"worker_id", FieldType::kVarint}, {"span_id", FieldType::kVarint}});
+  out.schema(202, "TaskDumpEvent", true,
+             {{"task_id", FieldType::kVarint}, {"callchain", FieldType::kPooledStackFrames}});
+  out.begin(200, begin_ns + 500'000);
+  out.varint(0);
+  out.varint(kSpan);
+  out.absent();
+  out.pooled_string("checkout");
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    const std::uint64_t at_ns = begin_ns + i * 1'000'000;
+    made.builder.poll(at_ns, at_ns + 400'000, 0, 7);
+    made.add({.at_ns = at_ns + 100'000, .frames = {0x1004, 0x1200}, .task = 7, .span = kSpan});
+  }
+  out.begin(202, begin_ns + 4'000'000);
+  out.varint(7);
+  out.pooled_stack(std::vector<std::uint64_t>{0x1010, 0x1200});
+  out.begin(201, begin_ns + 5'000'000);
+  out.varint(0);
+  out.varint(kSpan);
+  return made.builder.take();
+}
+
 Bytes allocations() {
   analysis::testing::HeapTrace made;
   for (std::uint64_t i = 1; i <= 20; ++i) {
@@ -147,6 +185,7 @@ const Kind kKinds[] = {{"a", testing::sample_trace},
                        {"ticks", [] { return testing::custom_only_trace(300); }},
                        {"dense", [] { return testing::dense_trace(3'000); }},
                        {"sampled", sampled},
+                       {"spanned", spanned},
                        {"heap", allocations},
                        {"gzipped", gzipped}};
 
@@ -266,6 +305,21 @@ TEST_F(OutOfMemoryQueries, OfStacksAreAnsweredRightTheNextTime) {
         std::string("runs/sampled/flame/moments?node=1"),
         std::string("runs/sampled/flame/butterfly?function=main"),
         std::string("runs/sampled/flame/diff?before_to=4e6")}) {
+    ask_at_each_end(target);
+  }
+}
+
+TEST_F(OutOfMemoryQueries, OfASpansStacksOfADumpAndOfTwoRunsAreAnsweredRightTheNextTime) {
+  open("sampled");
+  open("spanned");
+  for (const std::string& target :
+       {std::string("runs/spanned/dumps/0"), std::string("runs/spanned/spans/0"),
+        std::string("runs/spanned/tasks/7"), std::string("runs/spanned/flame?span=0"),
+        std::string("runs/spanned/flame?span=0&of=time"),
+        std::string("runs/spanned/flame/moments?span=0&node=1"),
+        std::string("runs/spanned/flame/diff?before_run=sampled"),
+        std::string("runs/spanned/flame/diff?span=0&before_run=sampled"),
+        std::string("runs/sampled/flame?task=7&thread=io&label=tenant%3Dshop&worker=0")}) {
     ask_at_each_end(target);
   }
 }
