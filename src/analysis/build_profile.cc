@@ -1,6 +1,6 @@
 // Puts samples and waits on the lane of the worker whose thread they are of, samples of others on
 // a row of their own, and dumps in the life of their task. A thread that several workers had is
-// told apart by what the nearest park says.
+// told apart by what the nearest park says, and where it never parks by the accounts of it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/counts.h"
+#include "analysis/lane_of_account.h"
 #include "analysis/loader_impl.h"
 #include "analysis/moment_labels.h"
 #include "analysis/moment_owners.h"
@@ -18,10 +19,11 @@ namespace dial9::analysis {
 namespace {
 
 // Which lane a thread worked on at a moment: the lane of its nearest parks, if that lane's parks
-// around the moment are the thread's. O(log parks) a question, however often a thread id was used.
+// around the moment are the thread's; of lanes that never park, what LaneOfAccount says. O(log
+// parks) a question, however often a thread id was used.
 class LaneOfThread {
  public:
-  explicit LaneOfThread(const Trace& trace) : trace_(trace) {
+  explicit LaneOfThread(const Trace& trace) : trace_(trace), accounts_(trace) {
     const Parks& parks = trace.parks;
     for (std::uint32_t park = 0; park < parks.size(); ++park) {
       if (parks.tid[park] != 0) {
@@ -36,6 +38,20 @@ class LaneOfThread {
 
   // kNoIndex: on none, or it can't be told on which.
   std::uint32_t at(std::uint32_t tid, std::uint64_t at_ns) const {
+    const std::uint32_t by_parks = by_parks_at(tid, at_ns);
+    const std::uint32_t by_accounts = accounts_.at(tid, at_ns);
+    if (by_parks == kNoIndex || by_accounts == kNoIndex) {
+      return by_parks == kNoIndex ? by_accounts : by_parks;
+    }
+    // A worker of two runtimes, one of which never parks it.
+    if (trace_.poll_at(by_accounts, at_ns) == kNoIndex) {
+      return by_parks;
+    }
+    return trace_.poll_at(by_parks, at_ns) == kNoIndex ? by_accounts : kNoIndex;
+  }
+
+ private:
+  std::uint32_t by_parks_at(std::uint32_t tid, std::uint64_t at_ns) const {
     const Parks& parks = trace_.parks;
     const auto after = std::partition_point(by_tid_.begin(), by_tid_.end(), [&](auto park) {
       return parks.tid[park] != tid ? parks.tid[park] < tid : parks.start_ns[park] <= at_ns;
@@ -56,7 +72,6 @@ class LaneOfThread {
     return at_ns < parks.end_ns[*std::prev(after)] ? before : kNoIndex;
   }
 
- private:
   std::uint32_t lane_at(std::uint32_t park, std::uint32_t tid, std::uint64_t at_ns) const {
     const std::uint32_t lane = trace_.parks.lane[park];
     return is_of(lane, tid, at_ns) ? lane : kNoIndex;
@@ -82,6 +97,7 @@ class LaneOfThread {
   }
 
   const Trace& trace_;
+  const LaneOfAccount accounts_;
   std::vector<std::uint32_t> by_tid_;  // parks, by (thread, start)
 };
 

@@ -201,7 +201,8 @@ MomentLabel MomentLabels::of(const Owner& owner, std::uint32_t lane, std::uint32
     return {};
   }
   const bool is_task_known = owner.task_id != kUnknownId;
-  if (!is_task_known && lane != kNoIndex) {
+  // A worker that never parks isn't known to be in no task between its polls, but as any thread.
+  if (!is_task_known && lane != kNoIndex && trace_.lanes[lane].parks.size() != 0) {
     return {};
   }
   if (!works_for_its_poll(is_task_known ? owner.task_id : 0, lane, tid, from_ns, to_ns)) {

@@ -189,8 +189,10 @@ Owner MomentOwners::of(std::uint32_t lane, std::uint32_t tid, std::uint64_t from
   if (lane == kNoIndex || has_several_runs_ || !is_of_one_thread(lane)) {
     return {};
   }
-  // Before the lane's first park nobody says that it was this thread's.
-  if (last_before(trace_.parks.start_ns, trace_.lanes[lane].parks, from_ns) == kNoIndex) {
+  // Before the lane's first park nobody says that it was this thread's. Of one without parks the
+  // accounts around the moment do.
+  const Range parks = trace_.lanes[lane].parks;
+  if (parks.size() != 0 && last_before(trace_.parks.start_ns, parks, from_ns) == kNoIndex) {
     return {};
   }
   const Polls& polls = trace_.polls;

@@ -27,7 +27,7 @@ class MomentOwners {
   explicit MomentOwners(const Trace& trace);
 
   // Of the thread `tid` from one moment to another, both inclusive, while it did one thing. `lane`:
-  // of the worker that it was; kNoIndex: of none.
+  // of the worker that it was; kNoIndex: of none. One without parks: proven at `from_ns`.
   Owner of(std::uint32_t lane, std::uint32_t tid, std::uint64_t from_ns, std::uint64_t to_ns) const;
 
   // Several processes may have given their threads and tasks the same ids.

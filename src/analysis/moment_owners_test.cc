@@ -99,6 +99,56 @@ TEST(MomentOwners, ASampleIsOfTheTaskWhosePollItLiesInAndOfNoneBetween) {
   EXPECT_EQ(owner_at(other_thread, 100, kTid + 1), "? ?") << "it is no worker";
 }
 
+// A worker that never parks, by the accounts of it at 20 and 700; it works for task 42 from 30 to
+// 600.
+CpuTrace one_poll_without_parks(std::uint32_t second_tid = kTid) {
+  CpuTrace trace;
+  trace.builder.spawn(15, 42);
+  trace.builder.sched(20, kWorker, 5, 0, kTid);
+  trace.builder.poll(30, 600, kWorker, 42);
+  trace.builder.sched(700, kWorker, 500, 0, second_tid);
+  return trace;
+}
+
+TEST(MomentOwners, AWorkerThatNeverParksIsKnownByItsAccountsWhereTheyLieOnBothSides) {
+  CpuTrace in_poll = one_poll_without_parks();
+  EXPECT_EQ(owner_at(in_poll, 100), "42 0");
+  CpuTrace between = one_poll_without_parks();
+  EXPECT_EQ(owner_at(between, 650), "? ?") << "what it did there is in no record";
+  CpuTrace before = one_poll_without_parks();
+  before.builder.poll(1, 10, kWorker, 42);
+  EXPECT_EQ(owner_at(before, 5), "? ?");
+  CpuTrace behind = one_poll_without_parks();
+  behind.builder.poll(800, 900, kWorker, 42);
+  EXPECT_EQ(owner_at(behind, 850), "? ?") << "it may be another thread's by then";
+  CpuTrace other_thread = one_poll_without_parks();
+  EXPECT_EQ(owner_at(other_thread, 100, kTid + 1), "? ?");
+  for (const std::uint32_t tid : {kTid, kTid + 1}) {
+    CpuTrace handed_over = one_poll_without_parks(kTid + 1);
+    EXPECT_EQ(owner_at(handed_over, 100, tid), "? ?");
+  }
+}
+
+TEST(MomentOwners, AWorkerOfTwoRuntimesThatNeverParksIsTheOneThatPolls) {
+  CpuTrace trace = one_poll_without_parks();
+  trace.builder.sched(25, kWorker + 1, 5, 0, kTid);
+  trace.builder.poll(610, 620, kWorker + 1, 43);
+  trace.builder.sched(690, kWorker + 1, 5, 0, kTid);
+  EXPECT_EQ(owner_at(trace, 100), "42 0");
+  CpuTrace with_parks = one_poll();
+  with_parks.builder.sched(25, kWorker + 1, 5, 0, kTid);
+  with_parks.builder.poll(610, 620, kWorker + 1, 43);
+  with_parks.builder.sched(890, kWorker + 1, 5, 0, kTid);
+  EXPECT_EQ(owner_at(with_parks, 615), "43 ?") << "no spawn tells how old the task is";
+}
+
+TEST(MomentOwners, AWorkersParksSayWhoseItIsWhateverItsAccountsSay) {
+  CpuTrace trace = one_poll();
+  trace.builder.sched(25, kWorker, 5, 0, kTid + 1);
+  trace.builder.sched(800, kWorker, 5, 0, kTid + 1);
+  EXPECT_EQ(owner_at(trace, 100, kTid + 1), "? ?");
+}
+
 TEST(MomentOwners, WhatASamplerCouldReadItselfStaysAsItIs) {
   CpuTrace trace = one_poll();
   trace.add({.at_ns = 100, .frames = {0x1}, .tid = kTid});
