@@ -92,9 +92,9 @@ void add_notes(const Trace& trace, const SampleFilter& filter, const Counts& cou
   std::vector<std::string>& notes = heading.notes;
   const Books books = books_of(trace, filter);
   if (counts.cpu == 0) {
-    notes.emplace_back(
-        "no CPU samples in this trace: record with add_cpu_samples() or "
-        "DIAL9_CPU_PROFILE_ENABLED");
+    heading.is_unknown = true;
+    notes.push_back("no CPU samples " + in_what_was_read(trace.is_truncated()) +
+                    ": record with add_cpu_samples() or DIAL9_CPU_PROFILE_ENABLED");
   } else if (counts.taken == 0) {
     notes.push_back("none of the " + counted(counts.cpu, "sample") + " is taken by the filter");
   }

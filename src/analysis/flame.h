@@ -193,10 +193,14 @@ struct FlameHeading {
   bool is_uncertain = false;            // a note says what the weights lack, or have too much
   // Of a tree that is a part of one: the weight of all, which the JSON's percents are of.
   std::optional<std::uint64_t> whole = {};
+  bool is_unknown = false;  // nothing of it was recorded (a note says so): its sum isn't zero
 };
 
 // Behind the sum, wherever it is written as text: ", uncertain"; empty where it isn't.
 std::string_view uncertain_text(const FlameHeading& heading);
+
+// The line above any form of it as text: "CPU time: 2 s in 200 samples", "CPU time: unknown".
+std::string sum_text(const FlameTree& tree, const FlameHeading& heading);
 
 // Adds what a reader should know where many stacks may lack callers, with the cure.
 void add_unwound_notes(const FlameTree& tree, FlameHeading& heading);

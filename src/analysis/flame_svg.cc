@@ -188,10 +188,7 @@ std::string flame_svg(const FlameTree& tree, const FlameHeading& heading) {
   };
   style.by_line = heading.by_line;
   style.colour = [&](std::uint32_t node) { return colour(tree, tree.nodes()[node].frame); };
-  style.lines = {heading.title + ": " + flame_weight(tree.unit(), tree.total()) + " in " +
-                     counted(tree.count(), heading.noun) +
-                     (tree.is_inverted() ? ", from the leaf outwards" : "") +
-                     std::string(uncertain_text(heading)),
+  style.lines = {sum_text(tree, heading) + (tree.is_inverted() ? ", from the leaf outwards" : ""),
                  "percents are of this sum"};
   style.lines.insert(style.lines.end(), heading.notes.begin(), heading.notes.end());
   return picture(tree, std::move(style));

@@ -91,14 +91,19 @@ std::string flame_weight(FlameUnit unit, std::uint64_t weight) {
   return human_count(weight);
 }
 
+std::string sum_text(const FlameTree& tree, const FlameHeading& heading) {
+  if (heading.is_unknown) {
+    return heading.title + ": unknown";
+  }
+  return heading.title + ": " + flame_weight(tree.unit(), tree.total()) + " in " +
+         counted(tree.count(), heading.noun) + std::string(uncertain_text(heading));
+}
+
 std::string flame_text(const FlameTree& tree, const FlameHeading& heading, std::uint64_t limit,
                        bool by_total) {
   constexpr std::size_t kWeightWidth = 11;
   constexpr std::size_t kPercentWidth = 13;
-  std::string out = heading.title + ": " + flame_weight(tree.unit(), tree.total()) + " in " +
-                    counted(tree.count(), heading.noun);
-  out += uncertain_text(heading);
-  out += "\n";
+  std::string out = sum_text(tree, heading) + "\n";
   for (const std::string& note : heading.notes) {
     out += to_printable(note) + "\n";
   }

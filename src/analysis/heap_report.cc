@@ -285,8 +285,7 @@ SampleContext context_of(const HeapSample& sample) {
 
 std::string_view heap_lack(const HeapReport& report, HeapOrder order) {
   if (!report.is_allocated_known) {
-    return "no heap samples in this trace: link dial9::heap and call add_heap_samples(), or "
-           "preload libdial9_heap.so and set DIAL9_MEMORY_PROFILE_ENABLED=1";
+    return report.lack;
   }
   if (order != HeapOrder::kAllocated && !report.is_live_known) {
     return "what lives isn't known: record with tracks_live, or with "
@@ -300,6 +299,11 @@ HeapReport heap_report(const Trace& trace, const SampleFilter& filter, HeapBy by
   report.by = by;
   report.filter = filter;
   report.is_allocated_known = trace.heap.size() != 0;
+  if (!report.is_allocated_known) {
+    report.lack = "no heap samples " + in_what_was_read(trace.is_truncated()) +
+                  ": link dial9::heap and call add_heap_samples(), or preload libdial9_heap.so "
+                  "and set DIAL9_MEMORY_PROFILE_ENABLED=1";
+  }
   report.is_live_known = report.is_allocated_known && trace.tracks_live_heap;
   const SampleJudge judge(trace, filter);
   std::unordered_map<std::uint64_t, std::size_t> group_of;

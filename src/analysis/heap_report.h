@@ -75,6 +75,7 @@ struct HeapReport {
   bool is_live_known = false;       // and their frees are recorded
   bool is_live_uncertain = false;   // some weren't
   bool has_lost_samples = false;    // allocated is too low, too
+  std::string lack = {};            // what heap_lack() says where there are no samples
 };
 // Allocated is what was within the filter's range, live what is at its end. Heap samples tell no
 // worker and no name of a thread: a filter by these takes none, and a note says so.

@@ -51,6 +51,10 @@ std::string counted(std::uint64_t count, std::string_view noun, std::string_view
   return counted(count, noun) + " " + std::string(count == 1 ? one : many);
 }
 
+std::string in_what_was_read(bool is_truncated) {
+  return is_truncated ? "in what was read of this trace" : "in this trace";
+}
+
 std::string more_are(std::uint64_t count) {
   return human_count(count) + (count == 1 ? " more is" : " more are");
 }

@@ -18,6 +18,8 @@ std::string lost_text(std::uint64_t counted_events, bool has_unknown);
 // The same with a verb that agrees: counted(7, "event", "was", "were") is "7 events were".
 std::string counted(std::uint64_t count, std::string_view noun, std::string_view one,
                     std::string_view many);
+// "in this trace"; of one that wasn't read to its end "in what was read of this trace".
+std::string in_what_was_read(bool is_truncated);
 // "1 more is", "7 more are".
 std::string more_are(std::uint64_t count);
 std::string human_share(double share);         // 0 to 1, as per cent

@@ -420,9 +420,9 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
   std::vector<std::string>& notes = report.heading.notes;
   report.heading.is_uncertain = report.cut_ns != 0;
   if (trace.off_cpu.empty() && trace.thread_times.empty()) {
-    notes.emplace_back(
-        "no off-CPU samples in this trace: record with add_off_cpu_samples() or "
-        "DIAL9_SCHEDULE_PROFILE_ENABLED");
+    report.heading.is_unknown = true;
+    notes.push_back("no off-CPU samples " + in_what_was_read(trace.is_truncated()) +
+                    ": record with add_off_cpu_samples() or DIAL9_SCHEDULE_PROFILE_ENABLED");
   } else if (sum_of(sum_of(report.proven_ns, report.estimated_ns), report.cut_ns) == 0) {
     notes.emplace_back(options.filter.empty() ? "no wait was seen"
                                               : "no wait is taken by the filter");

@@ -105,10 +105,13 @@ std::string head(const Trace& trace) {
   const PollSummary polls = summarize_polls(trace);
   const DelaySummary delays = summarize_delays(trace);
   std::string out;
-  out += counted(trace.events, "event") + " over " + human_duration(trace.duration_ns()) +
-         ", from " + moment_text(trace, trace.begin_ns) + "\n";
-  out += counted(trace.lanes.size(), "worker") + ", " + counted(trace.tasks.size(), "task") + ", " +
-         counted(trace.polls.size(), "poll") + ", " + counted(trace.spans.size(), "span") + "\n";
+  const std::string at_least = trace.is_truncated() ? "at least " : "";
+  out += at_least + counted(trace.events, "event") + " over " + at_least +
+         human_duration(trace.duration_ns()) + ", from " + moment_text(trace, trace.begin_ns) +
+         "\n";
+  out += at_least + counted(trace.lanes.size(), "worker") + ", " +
+         counted(trace.tasks.size(), "task") + ", " + counted(trace.polls.size(), "poll") + ", " +
+         counted(trace.spans.size(), "span") + "\n";
   const ShedWindows shed(trace);
   for (const std::string& line : shed.lines()) {
     out += "left out to keep within the budget: " + line + "\n";

@@ -82,13 +82,13 @@ std::vector<SpanGroup> group_spans(const Trace& trace) {
 }
 
 std::string span_text(const Trace& trace, const std::vector<SpanGroup>& groups, std::size_t limit) {
-  if (groups.empty()) {
-    return "no spans in this trace\n";
-  }
   std::string out;
   for (const std::string& line : ShedWindows(trace).lines()) {
     out +=
         "left out to keep within the recorder's budget, so counts are lower bounds: " + line + "\n";
+  }
+  if (groups.empty()) {
+    return out + "no spans " + in_what_was_read(trace.is_truncated()) + "\n";
   }
   std::string head_name = "span";
   head_name.resize(kNameWidth, ' ');

@@ -126,6 +126,36 @@ TEST_F(Usage, NothingIsKnownOfAHeapWithoutSamples) {
   EXPECT_EQ(output_of("heap" + trace_).find("0 B"), std::string::npos);
 }
 
+TEST_F(Usage, TimeOfWhichNothingWasRecordedIsUnknownAndNotZero) {
+  for (const std::string form : {"text", "svg"}) {
+    for (const auto& [verb, title] :
+         {std::pair{"flame", "CPU time"}, std::pair{"offcpu", "Off-CPU time (blocked)"}}) {
+      const std::string out = output_of(std::string(verb) + " --format " + form + trace_);
+      EXPECT_NE(out.find(std::string(title) + ": unknown"), std::string::npos) << out;
+      EXPECT_EQ(out.find(std::string(title) + ": 0"), std::string::npos) << out;
+    }
+  }
+}
+
+// What lies behind its end isn't known, so nothing is said to be nowhere in it.
+TEST_F(Usage, OfATraceThatEndsEarlyNumbersAreLowerBounds) {
+  analysis::testing::TraceBuilder builder;
+  builder.poll(1'000'000'000, 1'500'000'000, 0, 7, "app.cc:3");
+  builder.wake(1'600'000'000, 7);
+  std::vector<std::uint8_t> bytes = builder.take();
+  bytes.pop_back();
+  const std::string cut = " '" + write("cut.bin", bytes) + "'";
+  for (const std::string verb : {"flame", "offcpu", "heap", "spans"}) {
+    const std::string out = output_of(verb + cut, kPartlyReadable);
+    EXPECT_NE(out.find("in what was read of this trace"), std::string::npos) << out;
+  }
+  const std::string report = output_of("diagnose" + cut, kPartlyReadable);
+  EXPECT_TRUE(report.starts_with("at least ")) << report;
+  EXPECT_NE(report.find("over at least 500 ms"), std::string::npos) << report;
+  EXPECT_NE(report.find("\nat least 1 worker, 1 task, 1 poll, 0 spans\n"), std::string::npos)
+      << report;
+}
+
 TEST_F(Usage, HelpThatCannotBeWrittenIsAnErrorOfItsOwn) {
   for (const std::string arguments : {"--help", "--version", "cat --help", "serve --help"}) {
     const Ran ran = shell("'" DIAL9_CLI "' " + arguments + " > /dev/full");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
 import type { Loss } from '../protocol/types';
-import { lossSentences } from './loss';
+import { eventsText, lossSentences } from './loss';
 
 const off: Loss = { cause: 'recording_off', count: null, first_ns: 1e9, last_ns: 4e9 };
 const full: Loss = { cause: 'ring full', count: 12, first_ns: 5e9, last_ns: 6e9 };
@@ -38,4 +38,11 @@ it('gives no bound of zero, and no sum of a list that was cut as whole', () => {
     '12 events were lost; those times are hatched.',
     'Recording was off for at least 3 s: nothing is known of that time, which is hatched.',
   ]);
+});
+
+it('counts the events of a trace that ended early as a lower bound', () => {
+  const truncated = { message: 'a.bin: the input ends early', offset: 1000 };
+  expect(eventsText({ events: 68, truncated: null })).toBe('68 events');
+  expect(eventsText({ events: 1068, truncated })).toBe('at least 1,068 events');
+  expect(eventsText({ events: 1, truncated })).toBe('at least 1 event');
 });

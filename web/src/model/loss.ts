@@ -1,6 +1,6 @@
 // What was lost, apart from what was never recorded because recording was off. Pure.
 // SPDX-License-Identifier: Apache-2.0
-import { formatCount, formatDuration } from '../base/format';
+import { formatCount, formatDuration, plural } from '../base/format';
 import type { Loss, Summary } from '../protocol/types';
 
 /** The cause of a stretch in which recording was off: no event was lost in it. */
@@ -9,6 +9,11 @@ const RECORDING_OFF = 'recording_off';
 export const isOff = (loss: Loss): boolean => loss.cause === RECORDING_OFF;
 
 type LossFacts = Pick<Summary, 'loss' | 'loss_total' | 'loss_at_least' | 'left_out'>;
+
+/** "68 events"; of a trace that ended early what was read of it is a lower bound. */
+export function eventsText({ events, truncated }: Pick<Summary, 'events' | 'truncated'>): string {
+  return `${truncated === null ? '' : 'at least '}${plural(events, 'event')}`;
+}
 
 /** "recording was off for 3 s", or null where it never was. */
 export function offText({ loss, left_out: leftOut }: Pick<Summary, 'loss' | 'left_out'>) {

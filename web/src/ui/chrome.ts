@@ -3,7 +3,7 @@
 import { h } from '../base/dom';
 import { formatCount, formatDuration } from '../base/format';
 import type { Signal } from '../base/signal';
-import { isOff, lossSentences } from '../model/loss';
+import { eventsText, isOff, lossSentences } from '../model/loss';
 import { span } from '../model/view';
 import type { Summary } from '../protocol/types';
 import type { Theme } from '../store/theme';
@@ -24,7 +24,6 @@ export function topBar(
   actions: BarActions,
 ): HTMLElement {
   const { summary } = store;
-  const counts = `${formatCount(summary.events)} events`;
   const button = (text: string, label: string, click: () => void) =>
     h('button', { title: label, 'aria-label': label, on: { click } }, text);
   return h(
@@ -32,7 +31,7 @@ export function topBar(
     { class: 'topbar' },
     h('a', { class: 'brand', href: '#', title: 'all runs' }, 'dial', h('b', {}, '9')),
     h('h1', { class: 'run-name ellipsis', title: summary.name }, summary.name),
-    h('span', { class: 'soft ellipsis' }, `${traceRange(store)}, ${counts}`),
+    h('span', { class: 'soft ellipsis' }, `${traceRange(store)}, ${eventsText(summary)}`),
     h('span', { class: 'spacer' }),
     search,
     h(

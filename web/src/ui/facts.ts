@@ -59,7 +59,8 @@ export function factValue(store: ViewerStore, fact: Fact): Value {
 export function traceRange(store: ViewerStore): string {
   const start = store.clock.epoch(0);
   const end = store.clock.epoch(store.durationNs);
-  const length = formatDuration(store.durationNs);
+  const isWhole = store.summary.truncated === null;
+  const length = `${isWhole ? '' : 'at least '}${formatDuration(store.durationNs)}`;
   if (start === null || end === null) return `${length}, no wall clock in this trace`;
   const decimals = store.durationNs < 10e9 ? 1e6 : 1e9;
   const [from, to] = [formatClock(start, decimals), formatClock(end, decimals)];
