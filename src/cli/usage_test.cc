@@ -156,6 +156,14 @@ TEST_F(Usage, OfATraceThatEndsEarlyNumbersAreLowerBounds) {
       << report;
 }
 
+TEST_F(Usage, WhatIsNeitherDirectoryNorFileIsNoInput) {
+  for (const std::string verb : {"info", "cat", "diagnose", "spans", "flame", "serve --port 0"}) {
+    const Ran ran = dial9(verb + " /dev/null");
+    EXPECT_EQ(ran.exit_code, kUnreadable) << verb;
+    EXPECT_NE(ran.err.find("; give "), std::string::npos) << ran.err;
+  }
+}
+
 TEST_F(Usage, HelpThatCannotBeWrittenIsAnErrorOfItsOwn) {
   for (const std::string arguments : {"--help", "--version", "cat --help", "serve --help"}) {
     const Ran ran = shell("'" DIAL9_CLI "' " + arguments + " > /dev/full");

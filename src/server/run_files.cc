@@ -72,15 +72,21 @@ class FileRuns final : public RunSource {
   }
 
  private:
+  // Its size, time and state as they are now; none once it is gone.
   std::vector<storage::RunInfo> one_file() const {
-    storage::RunInfo run;
+    const auto expansion = storage::expand_path(root_.string());
     std::error_code error;
+    if (!expansion || !fs::is_regular_file(root_, error)) return {};
+    const storage::SegmentFile& file = expansion->files.front();
+    storage::RunInfo run;
     run.path = root_.string();
     run.name = root_.filename().string();
     run.is_file = true;
+    run.has_active_segment = file.state == storage::SegmentState::kActive;
     run.segment_count = 1;
-    run.size_bytes = fs::file_size(root_, error);
-    if (error) return {};
+    run.size_bytes = file.size_bytes;
+    run.first_modified_unix_ns = file.modified_unix_ns;
+    run.last_modified_unix_ns = file.modified_unix_ns;
     return {run};
   }
 
@@ -116,8 +122,8 @@ Result<std::unique_ptr<RunSource>> runs_in(const std::string& path) {
   if (error) return make_error(ErrorCode::kNotFound, "'" + path + "': " + error.message());
   const bool is_file = fs::is_regular_file(root, error);
   if (!is_file && !fs::is_directory(root, error)) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "'" + path + "' is neither a directory nor a trace file");
+    return make_error(ErrorCode::kNotFound,
+                      "'" + path + "' is neither a directory nor a trace file; give one of them");
   }
   return std::make_unique<FileRuns>(root, is_file);
 }

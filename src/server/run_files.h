@@ -12,7 +12,7 @@
 
 namespace dial9::server {
 
-// Errors: kNotFound, kPermission, kInvalidArgument (neither a directory nor a regular file).
+// Errors: kNotFound (also for what is neither a directory nor a regular file), kPermission.
 Result<std::unique_ptr<RunSource>> runs_in(const std::string& path);
 
 }  // namespace dial9::server
