@@ -13,6 +13,9 @@ namespace {
 
 std::string side_text(const FlameDiff& diff, const FlameHeading& heading, std::uint64_t weight,
                       std::uint64_t count) {
+  if (heading.is_unknown) {
+    return "unknown";
+  }
   return flame_weight(diff.unit, weight) + " in " + counted(count, heading.noun) +
          std::string(uncertain_text(heading));
 }
@@ -102,7 +105,11 @@ std::string flame_diff_json(const FlameDiff& diff, const FlameDiffHeading& headi
   FlameHeading both = heading.after;
   both.is_uncertain = both.is_uncertain || heading.before.is_uncertain;
   std::string out = json_heading(both, diff.unit, diff.tree.is_inverted());
-  append_sides(out, "whole", diff.whole);
+  const auto whole = [](const FlameHeading& of, std::uint64_t weight) {
+    return of.is_unknown ? "null" : std::to_string(weight);
+  };
+  out += ", \"whole\": [" + whole(heading.before, diff.whole.before) + ", " +
+         whole(heading.after, diff.whole.after) + "]";
   append_sides(out, "count", diff.count);
   out += ", \"width\": " + std::to_string(diff.tree.total()) +
          ", \"nodes_left_out\": " + std::to_string(diff.tree.nodes().size() - rows.size()) +

@@ -109,9 +109,12 @@ std::string flame_json(const FlameTree& tree, const FlameHeading& heading, std::
   const ShownFunctions shown = shown_functions(tree, rows, order, max_functions);
   std::string out = json_heading(heading, tree.unit(), tree.is_inverted()) + ", \"order\": " +
                     (tree.order() == FlameOrder::kTime ? "\"time\"" : "\"heavy\"");
-  append_numbers(out, {{"total", tree.total()},
-                       {"whole", heading.whole.value_or(tree.total())},
-                       {"count", tree.count()},
+  if (heading.is_unknown) {
+    out += ", \"total\": null, \"whole\": null";
+  } else {
+    append_numbers(out, {{"total", tree.total()}, {"whole", heading.whole.value_or(tree.total())}});
+  }
+  append_numbers(out, {{"count", tree.count()},
                        {"truncated", tree.truncated()},
                        {"left_out", tree.left_out()},
                        {"nodes_left_out", tree.nodes().size() - rows.size()},

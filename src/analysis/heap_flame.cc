@@ -161,6 +161,7 @@ FlameHeading take_heap_stacks(const HeapReport& report, HeapOrder order, bool co
   FlameHeading heading{.title = title_of(order), .noun = "allocation", .notes = report.notes};
   if (const std::string_view lack = heap_lack(report, order); !lack.empty()) {
     heading.notes.emplace(heading.notes.begin(), lack);
+    heading.is_unknown = true;
     return heading;
   }
   heading.is_uncertain =

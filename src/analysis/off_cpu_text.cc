@@ -184,12 +184,16 @@ std::string off_cpu_text(const Trace& trace, const OffCpuReport& report, OffCpuB
 
 std::string off_cpu_json(const Trace& trace, const OffCpuReport& report, OffCpuBy by) {
   std::string out = "\"by\": \"" + std::string(off_cpu_by_name(by)) + "\"";
-  append_numbers(out, {{"proven_ns", report.proven_ns},
-                       {"estimated_ns", report.estimated_ns},
-                       {"exact_ns", report.exact_ns},
-                       {"parked_ns", report.parked_ns},
-                       {"runnable_ns", report.runnable_ns},
-                       {"throttled_ns", report.throttled_ns}});
+  const auto sum = [&](const char* name, std::uint64_t ns) {
+    out += std::string(", \"") + name +
+           "\": " + (report.heading.is_unknown ? "null" : std::to_string(ns));
+  };
+  sum("proven_ns", report.proven_ns);
+  sum("estimated_ns", report.estimated_ns);
+  sum("exact_ns", report.exact_ns);
+  sum("parked_ns", report.parked_ns);
+  sum("runnable_ns", report.runnable_ns);
+  sum("throttled_ns", report.throttled_ns);
   out += ", \"unseen_ns\": " + (report.has_threads ? std::to_string(report.unseen_ns) : "null");
   out += ", \"excess_ns\": " + (report.has_threads ? std::to_string(report.excess_ns) : "null");
   out += ", \"room_ns\": " + (report.room_ns ? std::to_string(*report.room_ns) : "null");

@@ -181,18 +181,23 @@ std::string report_text(const Trace& trace, const std::vector<Finding>& findings
 std::string report_json(const Trace& trace, const std::vector<Finding>& findings) {
   std::string out = "{\"trace\": ";
   ObjectWriter object(out);
-  object.number("events", trace.events);
+  // What was counted is all that there is only where all was read.
+  const auto counted = [&](const char* name, const char* at_least, std::uint64_t value) {
+    object.number_or_null(name, trace.is_truncated() ? kUnknownNs : value);
+    object.number(at_least, value);
+  };
+  counted("events", "events_at_least", trace.events);
   object.text("begin", moment_text(trace, trace.begin_ns));
-  object.number("duration_ns", trace.duration_ns());
-  object.number("workers", trace.lanes.size());
-  object.number("tasks", trace.tasks.size());
-  object.number("polls", trace.polls.size());
-  object.number("spans", trace.spans.size());
+  counted("duration_ns", "duration_at_least_ns", trace.duration_ns());
+  counted("workers", "workers_at_least", trace.lanes.size());
+  counted("tasks", "tasks_at_least", trace.tasks.size());
+  counted("polls", "polls_at_least", trace.polls.size());
+  counted("spans", "spans_at_least", trace.spans.size());
   object.number_or_null("lost_events", trace.all_lost_events().value_or(kUnknownNs));
   object.number("lost_events_at_least", trace.lost_events());
   object.begin("shed");
   append_shed(out, ShedWindows(trace));
-  object.number("inversions", trace.inversions);
+  counted("inversions", "inversions_at_least", trace.inversions);
   object.begin("truncated");
   out += trace.is_truncated() ? "true" : "false";
   object.end();

@@ -55,7 +55,7 @@ TEST(Report, JsonReadsAsIsWrittenHere) {
   findings.erase(findings.begin());
   EXPECT_EQ(
       report_json(trace, findings),
-      R"({"trace": {"events": 313, "begin": "2026-09-21T14:13:20.000000000Z", "duration_ns": 700000000, "workers": 1, "tasks": 2, "polls": 105, "spans": 0, "lost_events": 1, "lost_events_at_least": 1, "shed": {}, "inversions": 0, "truncated": false}, "findings": [
+      R"({"trace": {"events": 313, "events_at_least": 313, "begin": "2026-09-21T14:13:20.000000000Z", "duration_ns": 700000000, "duration_at_least_ns": 700000000, "workers": 1, "workers_at_least": 1, "tasks": 2, "tasks_at_least": 2, "polls": 105, "polls_at_least": 105, "spans": 0, "spans_at_least": 0, "lost_events": 1, "lost_events_at_least": 1, "shed": {}, "inversions": 0, "inversions_at_least": 0, "truncated": false}, "findings": [
 {"kind": "loss", "severity": "warning", "message": "1 event was dropped (buffer full), 0.32 % of all", "count": 1, "worst_ns": null, "at": "2026-09-21T14:13:20.690000000Z", "at_ns": 690000000, "duration_ns": 5000000, "where": "buffer full", "worker": null, "task": null, "evidence": ["in 1 stretch from 2026-09-21T14:13:20.690000000Z to 2026-09-21T14:13:20.695000000Z (5.00 ms); delays and span times that cross one are not judged"], "next": "larger thread buffers or budget, or fewer events of the noisiest type"}
 ]}
 )");

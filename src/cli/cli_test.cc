@@ -80,7 +80,8 @@ TEST_F(Cli, AFileBeyondALimitOfTheDecoderDoesNotEndTheLoad) {
   const Ran ran = dial9("diagnose --json " + write("huge.bin", gzipped(huge)) + " " + good);
   EXPECT_EQ(ran.exit_code, kPartlyReadable) << ran.err;
   EXPECT_NE(ran.err.find("huge.bin"), std::string::npos);
-  EXPECT_EQ(json::parse(ran.out)["trace"]["polls"], 511);
+  EXPECT_EQ(json::parse(ran.out)["trace"]["polls"], nullptr);
+  EXPECT_EQ(json::parse(ran.out)["trace"]["polls_at_least"], 511);
 }
 
 TEST_F(Cli, InfoTextSaysWhatWasLost) {
@@ -356,6 +357,15 @@ TEST_F(Cli, DiagnoseOfATruncatedTraceDiagnosesWhatThereIs) {
   const json report = json::parse(ran.out);
   EXPECT_EQ(report["trace"]["truncated"], true);
   EXPECT_EQ(report["findings"][0]["kind"], "long-poll");
+  const std::string file = write("whole.bin", faulty_trace());
+  const json whole = json::parse(dial9("diagnose --json " + file).out)["trace"];
+  for (const char* count :
+       {"events", "duration", "workers", "tasks", "polls", "spans", "inversions"}) {
+    const std::string ns = std::string_view(count) == "duration" ? "_ns" : "";
+    EXPECT_EQ(report["trace"][count + ns], nullptr) << count;
+    EXPECT_TRUE(report["trace"][std::string(count) + "_at_least" + ns].is_number()) << count;
+    EXPECT_EQ(whole[count + ns], whole[std::string(count) + "_at_least" + ns]) << count;
+  }
 }
 
 TEST_F(Cli, DiagnoseSaysWhenItsMemoryWasNotEnough) {

@@ -135,6 +135,17 @@ TEST_F(Usage, TimeOfWhichNothingWasRecordedIsUnknownAndNotZero) {
       EXPECT_EQ(out.find(std::string(title) + ": 0"), std::string::npos) << out;
     }
   }
+  const json flame = json::parse(output_of("flame --json" + trace_));
+  const json off_cpu = json::parse(output_of("offcpu --json" + trace_));
+  const json heap = json::parse(output_of("heap --format json" + trace_));
+  for (const json& unknown :
+       {flame["total"], flame["whole"], heap["total"], off_cpu["proven_ns"],
+        off_cpu["estimated_ns"], off_cpu["throttled_ns"], off_cpu["flame"]["total"]}) {
+    EXPECT_EQ(unknown, nullptr) << flame << off_cpu;
+  }
+  const std::string diff = "flame --diff" + trace_ + trace_;
+  EXPECT_NE(output_of(diff).find("CPU time: unknown; before, "), std::string::npos);
+  EXPECT_EQ(json::parse(output_of(diff + " --json"))["whole"], json({nullptr, nullptr}));
 }
 
 // What lies behind its end isn't known, so nothing is said to be nowhere in it.

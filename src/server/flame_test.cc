@@ -316,7 +316,7 @@ TEST_F(FlameRoute, ComparesWithAnotherRangeAndAnotherRun) {
   EXPECT_EQ(range["whole"], json({3, 1}));
   EXPECT_EQ(range["before"], "a to 3500000 ns");
   const json run = get("runs/b/flame/diff?of=offcpu&before_run=a");
-  EXPECT_EQ(run["whole"], json({0, 4'000'000}));
+  EXPECT_EQ(run["whole"], json({nullptr, 4'000'000})) << "nothing was recorded there";
   EXPECT_NE(run["notes_before"].dump().find("no off-CPU samples"), std::string::npos);
   EXPECT_EQ(ask("runs/a/flame/diff?before_run=b").status, 400U) << "periods against time";
   EXPECT_EQ(ask("runs/a/flame/diff?before_run=c").status, 409U);

@@ -53,6 +53,15 @@ const REPLY: FlameReply = {
 const tree = flameTree(REPLY);
 
 describe('the flame tree', () => {
+  it('has no share of what was not recorded', () => {
+    const nothing = flameTree({ ...REPLY, total: null, whole: null, functions: [], nodes: [] });
+    expect(flamePercent(nothing.reply, 5)).toBe('-');
+    const found = { functions: new Set<number>(), weight: 0 };
+    expect(foundText({ ...nothing, reply: { ...nothing.reply, nodes_left_out: 1 } }, found)).toBe(
+      '- in 0 functions',
+    );
+  });
+
   it('tells how its stacks were found, by share, and that some are cut short', () => {
     expect(unwoundText(REPLY)).toBe('stacks: 100 % by unwind tables');
     const mixed = { tables: 70, frame_pointers: 20, mixed: 0, unknown: 10 };

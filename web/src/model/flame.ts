@@ -131,9 +131,12 @@ export function functionName(reply: FlameReply, of: FlameReply['functions'][numb
   return `${of.name} (${file}:${of.line})`;
 }
 
+const percent = (part: number, whole: number | null): string =>
+  whole === null || whole <= 0 ? '-' : formatShare(part / whole);
+
 /** "12.3 %" of all that was taken. */
 export function flamePercent(reply: FlameReply, weight: number): string {
-  return reply.whole <= 0 ? '-' : formatShare(weight / reply.whole);
+  return percent(weight, reply.whole);
 }
 
 const UNWOUND = [
@@ -182,7 +185,8 @@ export function flameFacts(tree: FlameTree, node: number): string[] {
   return entry.left_out > 0 ? [...facts, `left out below ${sum(entry.left_out)}`] : facts;
 }
 
-const share = (part: number, whole: number) => (whole <= 0 ? 0 : part / whole);
+const share = (part: number, whole: number | null) =>
+  whole === null || whole <= 0 ? 0 : part / whole;
 
 /** How much of both sides' shares is gain (1: new) or loss (-1: gone). */
 export function changeOf(diff: FlameDiffReply, total: readonly [number, number]): number {
@@ -193,8 +197,8 @@ export function changeOf(diff: FlameDiffReply, total: readonly [number, number])
 /** "1.2 s, 10 % → 3 s, 25 % (+15 points)" */
 export function sidesText(diff: FlameDiffReply, sides: readonly [number, number]): string {
   const text = (side: 0 | 1) => {
-    const percent = diff.whole[side] <= 0 ? '-' : formatShare(share(sides[side], diff.whole[side]));
-    return `${flameWeight(diff, sides[side])}, ${percent}`;
+    const ofSide = percent(sides[side], diff.whole[side]);
+    return `${flameWeight(diff, sides[side])}, ${ofSide}`;
   };
   return `${text(0)} → ${text(1)} (${pointsText(diff, sides)})`;
 }
@@ -235,7 +239,7 @@ export function foundText(tree: FlameTree, found: FlameMatches): string {
   const functions = plural(found.functions.size, 'function');
   const { diff } = tree;
   // What has no node here may match too.
-  const isLeast = tree.reply.nodes_left_out > 0 && found.weight < tree.reply.total;
+  const isLeast = tree.reply.nodes_left_out > 0 && found.weight < (tree.reply.total ?? 0);
   const least = isLeast ? 'at least ' : '';
   if (!diff) return `${least}${flamePercent(tree.reply, found.weight)} in ${functions}`;
   const sums: [number, number] = [0, 0];

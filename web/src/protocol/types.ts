@@ -247,7 +247,7 @@ export interface Details {
   frames?: StackFrame[];
 }
 
-interface FlameHead {
+export interface FlameHead {
   title: string;
   counts: string;
   unit: 'ns' | 'bytes' | 'count';
@@ -272,9 +272,10 @@ interface FlameFunctionHead {
 /** A flame tree; weights are in `unit`. See docs/spec/flame.md. */
 export interface FlameReply extends FlameHead {
   order: 'heavy' | 'time';
-  total: number;
+  /** null: nothing of it was recorded */
+  total: number | null;
   /** what percents are of */
-  whole: number;
+  whole: number | null;
   count: number;
   truncated: number;
   /** weights by how their stacks were found; see docs/spec/flame.md */
@@ -304,7 +305,8 @@ export type Sides = [number, number];
 
 /** Two flame trees as one; a node's `width` is the sum of its shares of both. */
 export interface FlameDiffReply extends FlameHead {
-  whole: Sides;
+  /** null: nothing of it was recorded there */
+  whole: [number | null, number | null];
   count: Sides;
   width: number;
   before: string;

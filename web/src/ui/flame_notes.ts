@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h } from '../base/dom';
 import { plural } from '../base/format';
-import type { FlameDiffReply } from '../protocol/types';
+import type { FlameDiffReply, FlameHead } from '../protocol/types';
 import {
   flameName,
   flamePercent,
@@ -28,17 +28,22 @@ export function flameNotes(
 
 const note = (text: string) => h('span', {}, text);
 
+/** "2 s in 200 samples"; nothing recorded is no zero. */
+const sumText = (of: FlameHead, weight: number | null, count: number): string =>
+  weight === null ? 'unknown' : `${flameWeight(of, weight)} in ${plural(count, of.counts)}`;
+
 function treeNotes(tree: FlameTree, isButterfly: boolean): (Node | null)[] {
   const { reply } = tree;
-  const sum = `${flameWeight(reply, reply.total)} in ${plural(reply.count, reply.counts)}`;
-  const isPart = reply.whole !== reply.total;
-  const share = isPart ? `, ${flamePercent(reply, reply.total)}` : '';
-  const whole = isPart ? `100 % is all of it, ${flameWeight(reply, reply.whole)}` : '';
+  const { total, whole } = reply;
+  const sum = sumText(reply, total, reply.count);
+  const isPart = total !== null && whole !== null && whole !== total;
+  const share = isPart ? `, ${flamePercent(reply, total)}` : '';
+  const ofAll = isPart ? `100 % is all of it, ${flameWeight(reply, whole)}` : '';
   const isRough = reply.count > 0 && reply.count < FEW_SAMPLES;
   const lacking = reply.nodes_left_out;
   return [
     h('b', {}, `${reply.title}: ${sum}${share}`),
-    note(reply.count === 0 ? '' : whole || 'percents are of this sum, zoomed or not'),
+    note(reply.count === 0 ? '' : ofAll || 'percents are of this sum, zoomed or not'),
     reply.uncertain ? h('span', { class: 'badge warning' }, 'figures uncertain') : null,
     isRough ? note('so few that shares are rough') : null,
     ...reasonKey(tree, isButterfly),
@@ -52,8 +57,7 @@ function treeNotes(tree: FlameTree, isButterfly: boolean): (Node | null)[] {
 function diffNotes(tree: FlameTree, compared: string | null): (Node | null)[] {
   const { diff } = tree;
   if (!diff) return [];
-  const side = (at: 0 | 1) =>
-    `${flameWeight(diff, diff.whole[at])} in ${plural(diff.count[at], diff.counts)}`;
+  const side = (at: 0 | 1) => sumText(diff, diff.whole[at], diff.count[at]);
   return [
     h('b', {}, `${diff.title}: ${side(0)} before → ${side(1)} now`),
     compared === null ? null : h('span', { class: 'compared' }, compared),
