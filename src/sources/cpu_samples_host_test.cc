@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,6 +26,7 @@
 #include "sources/cpu_samples.h"
 #include "sources/testing/in_child.h"
 #include "sources/testing/sampled.h"
+#include "sources/testing/signal_frame.h"
 
 namespace dial9::internal {
 namespace {
@@ -474,7 +474,7 @@ TEST_F(CpuSamplesHost, ASmallAlternateStackGetsTheInstructionAlone) {
   std::uint64_t from = 0;
   std::uint32_t tid = 0;
   std::thread([&] {
-    std::vector<char> memory(::getauxval(AT_MINSIGSTKSZ) + 5'000);
+    std::vector<char> memory(testing::signal_frame_bytes() + 5'000);
     stack_t small{};
     small.ss_sp = memory.data();
     small.ss_size = memory.size();

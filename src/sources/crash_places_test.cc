@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "dial9/runtime.h"
 #include "sources/crash_handler.h"
 #include "sources/testing/crashing_child.h"
+#include "sources/testing/signal_frame.h"
 
 namespace dial9::internal {
 namespace {
@@ -97,7 +97,7 @@ TEST_F(CrashPlaces, AnOverflownStackOfAnyOtherThreadKeepsWhatWasRecordedBefore) 
 // An alternate stack of the host's own, with `bytes` below the kernel's signal frame.
 void set_own_signal_stack(std::size_t bytes) {
   stack_t stack{};
-  stack.ss_size = ::getauxval(AT_MINSIGSTKSZ) + bytes;
+  stack.ss_size = testing::signal_frame_bytes() + bytes;
   stack.ss_sp =
       ::mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (::sigaltstack(&stack, nullptr) != 0) ::_exit(103);
