@@ -178,6 +178,7 @@ CpuFlame cpu_flame(const Trace& trace, const SampleFilter& filter, FrameNamer* n
                    marks_of(taken));
   });
   add_unwound_notes(flame.tree, flame.heading);
+  names.add_notes(flame.heading);
   note_longer_sum(trace, filter, flame.tree.unit(), flame.tree.total(), flame.heading);
   flame.heading.by_line = by == FrameBy::kLine;
   return flame;

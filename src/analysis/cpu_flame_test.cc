@@ -282,6 +282,46 @@ TEST(CpuFlame, PrefersSymbolsWithLinesToFiles) {
   EXPECT_EQ(folded(samples.builder.load(), {}, &namer), "work() 1\n");
 }
 
+// As the Rust dial9 names them: each address as it is met, one behind a call, too.
+void add_names_of_addresses(format::Encoder& out) {
+  add_symbol(out, {0x1010, 0, "leaf", 0, "leaf.rs", 3});
+  add_symbol(out, {0x1010, 0, "inlined_leaf", 1, "leaf.rs", 9});
+  add_symbol(out, {0x2010, 0, "poll", 0, "poll.rs", 364});
+  add_symbol(out, {0x2010, 0, "drop_guard", 1, "drop.rs", 805});
+  add_symbol(out, {0x2010, 0, "cell_get", 2, "cell.rs", 555});
+  add_symbol(out, {0x3010, 0, "main", 0, "main.rs", 7});
+}
+
+TEST(CpuFlame, TakesNoFunctionForACallersThatIsInlinedBehindItsCall) {
+  Samples samples;
+  add_names_of_addresses(samples.builder.encoder());
+  samples.add({.at_ns = 10, .frames = {0x1010, 0x2010, 0x3010}});
+  samples.add({.at_ns = 11, .frames = {0x2010, 0x3010}});
+  const Trace trace = samples.builder.load();
+  const CpuFlame flame = cpu_flame(trace, {}, nullptr);
+  EXPECT_EQ(flame_folded(flame.tree),
+            "main;poll;drop_guard;cell_get 1\nmain;poll;leaf;inlined_leaf 1\n")
+      << "where it was interrupted the names are of what ran";
+  EXPECT_NE(notes_of(flame).find("what is inlined into 1 caller isn't known"), std::string::npos)
+      << notes_of(flame);
+  const CpuFlame lines = cpu_flame(trace, {}, nullptr, false, FrameBy::kLine);
+  EXPECT_EQ(flame_folded(lines.tree, true),
+            "main;poll;leaf (leaf.rs:3);inlined_leaf (leaf.rs:9) 1\n"
+            "main;poll (poll.rs:364);drop_guard (drop.rs:805);cell_get (cell.rs:555) 1\n")
+      << "nor is a line behind the call the caller's";
+}
+
+TEST(CpuFlame, AsksFilesWhatIsInlinedIntoACallerThatTheTraceNamesBehindItsCall) {
+  Samples samples;
+  samples.module("/bin/app", 0x2000);
+  add_names_of_addresses(samples.builder.encoder());
+  samples.add({.at_ns = 10, .frames = {0x1010, 0x2010}});
+  Namer namer;
+  const CpuFlame flame = cpu_flame(samples.builder.load(), {}, &namer);
+  EXPECT_EQ(flame_folded(flame.tree), "/bin/app@16r;leaf;inlined_leaf 1\n");
+  EXPECT_EQ(notes_of(flame).find("what is inlined"), std::string::npos) << notes_of(flame);
+}
+
 TEST(CpuFlame, KeepsTheSymbolsOfTwoProcessesApart) {
   Samples samples;
   for (const std::string name : {"aaaa-1", "bbbb-2"}) {

@@ -168,6 +168,8 @@ class Adder {
                      marks_of(taken, tree_.frame(thread_of(trace_, taken))));
   }
 
+  void add_notes(FlameHeading& heading) const { names_.add_notes(heading); }
+
  private:
   const Trace& trace_;
   const FlameQuery& query_;
@@ -220,6 +222,7 @@ FlameView view_of(const Trace& trace, const FlameQuery& query, FrameNamer* namer
   }
   view.heading.by_line = query.frames == FrameBy::kLine;
   add_unwound_notes(view.tree, view.heading);
+  adder.add_notes(view.heading);
   note_longer_sum(trace, query.filter, view.tree.unit(), view.tree.total(), view.heading);
   return view;
 }
@@ -363,6 +366,7 @@ FlameButterfly flame_butterfly(const Trace& trace, const FlameQuery& query, Fram
     }
   });
   out.heading.whole = whole;
+  names.add_notes(out.heading);
   note_longer_sum(trace, query.filter, unit, whole, out.heading);
   out.heading.by_line = query.frames == FrameBy::kLine;
   if (out.callees.count() == 0) {

@@ -200,6 +200,7 @@ HeapFlame heap_flame(const Trace& trace, const HeapReport& report, HeapOrder ord
                    marks_of(taken));
   });
   add_unwound_notes(flame.tree, flame.heading);
+  names.add_notes(flame.heading);
   flame.heading.by_line = by == FrameBy::kLine;
   return flame;
 }

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdio>
 
+#include "analysis/human.h"
+
 namespace dial9::analysis {
 namespace {
 
@@ -42,6 +44,27 @@ bool is_bare(const std::vector<symbolize::Frame>& frames) {
   });
 }
 
+// What the trace itself says, as far as it is known to be of this place.
+std::vector<symbolize::Frame> own_frames(const Trace& trace, const OwnSymbols& own) {
+  std::vector<symbolize::Frame> frames;
+  for (const Symbol& symbol : own.symbols) {
+    if (own.is_behind_call && symbol.inline_depth != 0) {
+      continue;
+    }
+    if (symbol.name != kNoName) {
+      symbolize::Frame& frame = frames.emplace_back();
+      frame.name = trace.names.text(symbol.name);
+      if (symbol.line != 0 && (symbol.size != 0 || !own.is_behind_call)) {
+        // Of a range, the line is the function's; of an address alone, what runs there.
+        (symbol.size != 0 ? frame.file : frame.at_file) = trace.names.text(symbol.file);
+        (symbol.size != 0 ? frame.line : frame.at_line) = symbol.line;
+      }
+      frame.is_inlined = symbol.inline_depth != 0;
+    }
+  }
+  return frames;
+}
+
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -64,19 +87,36 @@ std::vector<symbolize::Frame> frames_of(const Trace& trace, FrameNamer* namer, N
 
 // Behind a call that doesn't return another function may begin. But some writers name each address
 // that they met, also those behind a call.
-std::vector<Symbol> own_symbols(const Trace& trace, NameId run, std::uint64_t address,
-                                bool is_return, std::size_t most) {
+OwnSymbols own_symbols(const Trace& trace, NameId run, std::uint64_t address, bool is_return,
+                       std::size_t most) {
   if (!is_return || address == 0) {
-    return trace.symbols.at(run, address, most);
+    return {trace.symbols.at(run, address, most), false};
   }
-  std::vector<Symbol> symbols = trace.symbols.at(run, address - 1, most);
-  if (symbols.empty()) {
-    symbols = trace.symbols.at(run, address, most);
-    if (!symbols.empty() && symbols.front().addr != address) {
-      symbols.clear();
+  OwnSymbols own{trace.symbols.at(run, address - 1, most), false};
+  if (own.symbols.empty()) {
+    own.symbols = trace.symbols.at(run, address, most);
+    if (!own.symbols.empty() && own.symbols.front().addr != address) {
+      own.symbols.clear();
+    }
+    own.is_behind_call = !own.symbols.empty();
+  }
+  return own;
+}
+
+bool has_symbols_behind_calls(const Trace& trace, std::uint32_t stack, Leaf leaf) {
+  if (stack == kNoIndex) {
+    return false;
+  }
+  const Range range = trace.stacks.ranges[stack];
+  for (std::uint32_t i = range.first + (leaf == Leaf::kReturn ? 0 : 1); i < range.last; ++i) {
+    const OwnSymbols own =
+        own_symbols(trace, trace.stacks.runs[stack], trace.stacks.frames[i], true, 1);
+    if (own.is_behind_call &&
+        (own.symbols.front().inline_depth != 0 || own.symbols.front().line != 0)) {
+      return true;
     }
   }
-  return symbols;
+  return false;
 }
 
 std::size_t StackNames::Hash::operator()(const Place& place) const {
@@ -85,26 +125,6 @@ std::size_t StackNames::Hash::operator()(const Place& place) const {
           (place.is_return ? 1U : 0U);
   hash *= 0xc4ceb9fe1a85ec53U;
   return hash ^ (hash >> 31);
-}
-
-// What the trace itself says.
-std::vector<symbolize::Frame> StackNames::own_frames(const Place& place) const {
-  const std::vector<Symbol> symbols =
-      own_symbols(trace_, place.run, place.address, place.is_return, kMostInlined);
-  std::vector<symbolize::Frame> frames;
-  for (const Symbol& symbol : symbols) {
-    if (symbol.name != kNoName) {
-      symbolize::Frame& frame = frames.emplace_back();
-      frame.name = trace_.names.text(symbol.name);
-      if (symbol.line != 0) {
-        // Of a range, the line is the function's; of an address alone, what runs there.
-        (symbol.size != 0 ? frame.file : frame.at_file) = trace_.names.text(symbol.file);
-        (symbol.size != 0 ? frame.line : frame.at_line) = symbol.line;
-      }
-      frame.is_inlined = symbol.inline_depth != 0;
-    }
-  }
-  return frames;
 }
 
 // Tells the namer once of each module which addresses the trace has in it: asked one by one, a
@@ -153,7 +173,10 @@ std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t a
   const bool is_kernel = !module && is_kernel_address(code);
   const std::string_view path = module ? trace_.names.text(module->path) : "";
   const std::string_view file = is_kernel ? kKernelModule : file_name(path);
-  std::vector<symbolize::Frame> found = own_frames(place);
+  const OwnSymbols own =
+      own_symbols(trace_, place.run, place.address, place.is_return, kMostInlined);
+  std::vector<symbolize::Frame> found = own_frames(trace_, own);
+  bool is_without_inlined = own.is_behind_call && own.symbols.front().inline_depth != 0;
   if (is_bare(found)) {
     if (module && namer_ != nullptr) {
       expect(*module, place.run);
@@ -162,8 +185,10 @@ std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t a
         frames_of(trace_, namer_, place.run, at_ns, place.address, place.is_return);
     if (!by_file.empty()) {
       found = std::move(by_file);
+      is_without_inlined = false;
     }
   }
+  without_inlined_ += is_without_inlined ? 1 : 0;
   for (const symbolize::Frame& one : found) {
     frames.push_back(frame(one, file));
   }
@@ -178,6 +203,15 @@ std::vector<FrameId> StackNames::make_frames(const Place& place, std::uint64_t a
     frames.push_back(tree_.frame(name + "+" + hex(code - module->bias), file));
   }
   return frames;
+}
+
+void StackNames::add_notes(FlameHeading& heading) const {
+  if (without_inlined_ != 0) {
+    heading.notes.push_back(
+        "what is inlined into " + counted(without_inlined_, "caller") +
+        " isn't known: the trace names the code that each call returns to, where other functions "
+        "may be inlined");
+  }
 }
 
 const std::vector<FrameId>& StackNames::frames_at(const Place& place, std::uint64_t at_ns) {

@@ -63,9 +63,20 @@ enum class FrameBy : std::uint8_t {
 std::vector<symbolize::Frame> frames_of(const Trace& trace, FrameNamer* namer, NameId run,
                                         std::uint64_t at_ns, std::uint64_t address, bool is_return);
 
-// The trace's own symbols of an address of a process, innermost first, `most` of them; empty: none.
-std::vector<Symbol> own_symbols(const Trace& trace, NameId run, std::uint64_t address,
-                                bool is_return, std::size_t most);
+struct OwnSymbols {
+  std::vector<Symbol> symbols;  // innermost first; empty: none
+  // Of a caller they are of the code that its call returns to, as its writer named the address:
+  // the function is the caller's, but what is inlined there, and the line, may be another's.
+  bool is_behind_call = false;
+};
+
+// The trace's own symbols of an address of a process, the innermost `most` of them.
+OwnSymbols own_symbols(const Trace& trace, NameId run, std::uint64_t address, bool is_return,
+                       std::size_t most);
+
+// Whether own_symbols() has an inlined function or a line for a caller of the stack that may be
+// another's.
+bool has_symbols_behind_calls(const Trace& trace, std::uint32_t stack, Leaf leaf);
 
 // Not thread-safe. Names each address once for each stretch of its process's modules.
 class StackNames {
@@ -78,6 +89,8 @@ class StackNames {
   // Leaf first, for FlameTree::add(); valid until the next call. `stack` may be kNoIndex: none.
   std::span<const FrameId> frames(std::uint32_t stack, std::uint64_t at_ns,
                                   Leaf leaf = Leaf::kInterrupted);
+  // What a reader should know of the names so far.
+  void add_notes(FlameHeading& heading) const;
 
  private:
   struct Place {
@@ -92,7 +105,6 @@ class StackNames {
   };
   const std::vector<FrameId>& frames_at(const Place& place, std::uint64_t at_ns);
   std::vector<FrameId> make_frames(const Place& place, std::uint64_t at_ns);
-  std::vector<symbolize::Frame> own_frames(const Place& place) const;
   FrameId frame(const symbolize::Frame& found, std::string_view module);
   void expect(const Module& module, NameId run);
 
@@ -105,6 +117,7 @@ class StackNames {
   Leaf leaf_ = Leaf::kInterrupted;  // of the stacks that are asked for
   std::unordered_map<NameId, std::vector<std::uint64_t>> code_of_run_;  // sorted, each once
   std::vector<std::pair<NameId, Module>> expected_;
+  std::uint64_t without_inlined_ = 0;  // callers that add_notes() tells of
 };
 
 }  // namespace dial9::analysis

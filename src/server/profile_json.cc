@@ -52,7 +52,8 @@ json frame_json(const Run& run, std::uint64_t address, const analysis::Symbol* s
           {"inlined", symbol != nullptr && symbol->inline_depth != 0}};
 }
 
-// Calls use(address, symbol or nullptr) leaf first, until it returns false; for kMaxFrames at most.
+// Calls use(address, symbol or nullptr, whether another function may be inlined there) leaf first,
+// until it returns false; for kMaxFrames at most.
 template <class Use>
 void walk(const Run& run, std::uint32_t stack, Leaf leaf, Use use) {
   if (stack == kNoIndex) return;
@@ -62,11 +63,14 @@ void walk(const Run& run, std::uint32_t stack, Leaf leaf, Use use) {
   for (std::uint32_t i = range.first; i < range.last && left != 0; ++i) {
     const std::uint64_t address = trace.stacks.frames[i];
     const bool is_return = i != range.first || leaf == Leaf::kReturn;
-    const auto symbols =
+    const analysis::OwnSymbols own =
         analysis::own_symbols(trace, trace.stacks.runs[stack], address, is_return, left);
-    if (symbols.empty() && !use(address, static_cast<const analysis::Symbol*>(nullptr))) return;
+    const auto& symbols = own.symbols;
+    if (symbols.empty() && !use(address, static_cast<const analysis::Symbol*>(nullptr), false)) {
+      return;
+    }
     for (const auto& symbol : symbols) {
-      if (!use(address, &symbol)) return;
+      if (!use(address, &symbol, own.is_behind_call && symbol.inline_depth != 0)) return;
     }
     left -= std::max<std::size_t>(symbols.size(), 1);
   }
@@ -113,7 +117,7 @@ const analysis::SampleRow& row_of(const analysis::Trace& trace, std::uint32_t sa
 
 json frames_json(const Run& run, std::uint32_t stack, Leaf leaf) {
   json out = json::array();
-  walk(run, stack, leaf, [&](std::uint64_t address, const analysis::Symbol* symbol) {
+  walk(run, stack, leaf, [&](std::uint64_t address, const analysis::Symbol* symbol, bool) {
     out.push_back(frame_json(run, address, symbol));
     return true;
   });
@@ -123,7 +127,8 @@ json frames_json(const Run& run, std::uint32_t stack, Leaf leaf) {
 std::string stack_text(const Run& run, std::uint32_t stack) {
   std::string out;
   std::uint32_t shown = 0;
-  walk(run, stack, Leaf::kInterrupted, [&](std::uint64_t address, const analysis::Symbol* symbol) {
+  walk(run, stack, Leaf::kInterrupted, [&](std::uint64_t address, const auto* symbol, bool maybe) {
+    if (maybe) return true;
     if (shown == kShortFrames) {
       out += " < …";
       return false;
@@ -137,7 +142,8 @@ std::string stack_text(const Run& run, std::uint32_t stack) {
 std::string leaf_text(const Run& run, std::uint32_t stack) {
   std::string leaf;
   std::string own;
-  walk(run, stack, Leaf::kInterrupted, [&](std::uint64_t address, const analysis::Symbol* symbol) {
+  walk(run, stack, Leaf::kInterrupted, [&](std::uint64_t address, const auto* symbol, bool maybe) {
+    if (maybe) return true;
     const std::string name = name_of(run, address, symbol);
     if (leaf.empty()) leaf = name;
     if (!is_machinery(name)) own = name;
@@ -152,6 +158,14 @@ template <class Sample>
 std::string stack_fact(const Sample& sample) {
   return sample.stack == kNoIndex ? "not recorded"
                                   : analysis::unwound_fact(sample.unwound, sample.is_truncated);
+}
+
+void tell_names(const Run& run, std::uint32_t stack, Leaf leaf, Facts& facts) {
+  if (analysis::has_symbols_behind_calls(run.trace(), stack, leaf)) {
+    facts.text("Callers",
+               "named by the code that each call returns to: inlined functions and lines of "
+               "callers may be others");
+  }
 }
 
 }  // namespace
@@ -183,6 +197,7 @@ json sample_json(const Run& run, std::uint32_t index) {
                                     : "those of the poll that it lies in");
   }
   facts.text("Stack", stack_fact(sample));
+  tell_names(run, sample.stack, Leaf::kInterrupted, facts);
   return details("sample", is_cpu ? "CPU sample" : "Context switch", index,
                  run.relative(sample.at_ns), row.lane == kNoIndex ? json() : json(row.lane),
                  has_task ? json(std::to_string(sample.task_id)) : json(), facts.take(),
@@ -210,6 +225,7 @@ json wait_json(const Run& run, std::uint32_t index) {
                             std::string(trace.names.text(wait.label_value)));
   }
   facts.text("Stack", stack_fact(wait));
+  tell_names(run, wait.stack, analysis::leaf_of(wait), facts);
   const bool has_task = wait.task_id != 0 && wait.task_id != analysis::kUnknownId;
   json out = details("offcpu", "Wait off the CPU", index, run.relative(wait.at_ns),
                      wait.lane == kNoIndex ? json() : json(wait.lane),
@@ -226,6 +242,7 @@ json dump_json(const Run& run, std::uint32_t index) {
   facts.text("Meaning", "the task was suspended here, waiting at");
   facts.text("Waiting at", leaf_text(run, dump.stack));
   if (dump.stack == kNoIndex) facts.text("Stack", "not recorded");
+  tell_names(run, dump.stack, Leaf::kInterrupted, facts);
   return details("dump", "Suspended task", index, run.relative(dump.at_ns), nullptr,
                  std::to_string(trace.tasks.id[dump.task]), facts.take(),
                  frames_json(run, dump.stack));

@@ -139,6 +139,32 @@ TEST(Profile, NamesACallerByTheCallNotByWhatBeginsBehindIt) {
   EXPECT_TRUE(frames[3]["name"].is_null());
 }
 
+// As the Rust dial9 names them: each address as it is met, one behind a call, too.
+TEST(Profile, SaysThatNamesBehindCallsMayBeOfOtherFunctions) {
+  Encoder out;
+  declare_samples(out);
+  declare_dumps(out);
+  for (const auto& [name, depth] : {std::pair("shop::poll", 0), std::pair("shop::drop", 1)}) {
+    analysis::testing::add_symbol(
+        out, {0x1000, 0, name, static_cast<std::uint64_t>(depth), "/src/app/main.rs", 12});
+  }
+  analysis::testing::add_symbol(out, {0x2000, 0, "std::wait"});
+  add_sample(out, kOriginNs, {0x2000, 0x1000});
+  add_sample(out, kOriginNs + 1, {0x1000, 0x2000});
+  out.begin(3, kOriginNs + 2);
+  out.varint(7);
+  out.pooled_stack(std::vector<std::uint64_t>{0x2000, 0x1000});
+  const auto run = testing::load_run(out.take());
+  const std::string fact = "named by the code that each call returns to";
+  EXPECT_NE(sample_json(*run, 0).dump().find(fact), std::string::npos);
+  EXPECT_EQ(sample_json(*run, 1).dump().find(fact), std::string::npos)
+      << "it was interrupted there, and its caller has a name alone";
+  const json dump = dump_json(*run, 0);
+  EXPECT_NE(dump.dump().find(fact), std::string::npos);
+  EXPECT_EQ(leaf_text(*run, run->trace().dumps[0].stack), "shop::poll")
+      << "not what is inlined behind its call";
+}
+
 // As perf takes them: in a poll of task 42, which is older than the trace, and between polls.
 TEST(Profile, SaysWhoseASampleIsOnlyAsFarAsItIsKnown) {
   analysis::testing::CpuTrace trace;
