@@ -415,14 +415,36 @@ void add_thread_notes(const OffCpuReport& report, std::vector<std::string>& note
   }
 }
 
+// Other writers (the Rust dial9) record a sample at a switch off the CPU at most, also where the
+// same variable is set.
+std::string none_text(const Trace& trace) {
+  const bool is_ours = std::all_of(trace.inputs.begin(), trace.inputs.end(),
+                                   [](const InputFile& input) { return input.tells_loss; });
+  return "no off-CPU samples " + in_what_was_read(trace.is_truncated()) +
+         (is_ours ? ": record with" : ": dial9 for C++ records them with") +
+         " add_off_cpu_samples() or DIAL9_SCHEDULE_PROFILE_ENABLED";
+}
+
+void add_switch_note(const Trace& trace, std::vector<std::string>& notes) {
+  std::uint64_t switches = 0;
+  for (std::size_t i = 0; i < trace.samples.size(); ++i) {
+    switches += trace.samples[i].source == SampleSource::kSwitch ? 1 : 0;
+  }
+  if (switches != 0) {
+    notes.push_back(counted(switches, "sample") +
+                    " of context switches left out: where a thread left its CPU, but not for how "
+                    "long (the page has them on its lanes; `dial9 cat --type CpuSampleEvent`, "
+                    "those of source 1)");
+  }
+}
+
 void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Counts& counts,
                OffCpuReport& report) {
   std::vector<std::string>& notes = report.heading.notes;
   report.heading.is_uncertain = report.cut_ns != 0;
   if (trace.off_cpu.empty() && trace.thread_times.empty()) {
     report.heading.is_unknown = true;
-    notes.push_back("no off-CPU samples " + in_what_was_read(trace.is_truncated()) +
-                    ": record with add_off_cpu_samples() or DIAL9_SCHEDULE_PROFILE_ENABLED");
+    notes.push_back(none_text(trace));
   } else if (sum_of(sum_of(report.proven_ns, report.estimated_ns), report.cut_ns) == 0) {
     notes.emplace_back(options.filter.empty() ? "no wait was seen"
                                               : "no wait is taken by the filter");
@@ -433,6 +455,7 @@ void add_notes(const Trace& trace, const OffCpuReportOptions& options, const Cou
                          ? ""
                          : "; " + human_duration(report.exact_ns) + " from switch to switch"));
   }
+  add_switch_note(trace, notes);
   if (report.cut_ns != 0) {
     notes.push_back("of the estimates " + human_duration(report.cut_ns) +
                     " is left out, of each the same part: the span's own account has room for " +
@@ -513,6 +536,7 @@ OffCpuReport off_cpu_report(const Trace& trace, const OffCpuReportOptions& optio
   });
   report.tree = std::move(tree);
   add_unwound_notes(report.tree, report.heading);
+  names.add_notes(report.heading);
   note_longer_sum(trace, options.filter, report.tree.unit(), report.tree.total(), report.heading);
   add_thread_notes(report, report.heading.notes);
   if (!report.has_threads) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/testing/cpu_trace.h"
 #include "analysis/testing/off_cpu_text.h"
 #include "analysis/testing/symbols.h"
 #include "analysis/testing/trace_builder.h"
@@ -417,6 +418,31 @@ TEST(OffCpuReport, SaysWhatToDoWhereThereAreNoSamples) {
   const std::string text = notes(off_cpu_report(builder.load(), {}, nullptr));
   EXPECT_TRUE(has(text, "DIAL9_SCHEDULE_PROFILE_ENABLED")) << text;
   EXPECT_TRUE(has(text, "the recorder says: no /proc")) << text;
+}
+
+// As the Rust dial9 records them.
+TEST(OffCpuReport, TellsOfSamplesAtSwitchesThatHaveNoLength) {
+  testing::CpuTrace trace;
+  trace.add({.at_ns = 10, .frames = {0x1}});
+  trace.add({.at_ns = 20, .frames = {0x1}, .is_switch = true});
+  trace.add({.at_ns = 30, .frames = {0x2}, .is_switch = true});
+  const OffCpuReport report = off_cpu_report(trace.builder.load(), {}, nullptr);
+  EXPECT_TRUE(report.heading.is_unknown);
+  const std::string text = notes(report);
+  EXPECT_TRUE(has(text, "dial9 for C++ records them with add_off_cpu_samples()")) << text;
+  EXPECT_TRUE(has(text, "2 samples of context switches left out")) << text;
+  EXPECT_TRUE(has(text, "not for how long")) << text;
+}
+
+TEST(OffCpuReport, NamesTheCureOfTheWriterThatRecordedTheTrace) {
+  for (const bool is_ours : {false, true}) {
+    TraceBuilder builder;
+    if (is_ours) builder.metadata(1, "dial9.writer", "dial9-cpp");
+    builder.poll(10, 20, 0, 1);
+    const std::string text = notes(off_cpu_report(builder.load(), {}, nullptr));
+    EXPECT_EQ(has(text, ": record with add_off_cpu_samples()"), is_ours) << text;
+    EXPECT_FALSE(has(text, "context switches")) << text;
+  }
 }
 
 TEST(OffCpuReport, NumbersBeyondAllBoundsStopAtTheLargest) {

@@ -23,7 +23,7 @@ void CpuTrace::add(const MadeSample& sample) {
               {"has_context", FieldType::kBool}});
   out.begin(110, sample.at_ns);
   out.u32(sample.tid);
-  out.u8(0);
+  out.u8(sample.is_switch ? 1 : 0);
   out.pooled_string(sample.thread);
   out.pooled_stack(sample.frames);
   out.varint(sample.weight);

@@ -21,6 +21,7 @@ struct MadeSample {
   std::string thread = "io";
   bool is_truncated = false;
   std::string unwound_by = {};  // empty: the sample doesn't say
+  bool is_switch = false;           // of a context switch, as other writers record them
   bool has_context = true;      // false: as perf's, which can't tell; what is above isn't recorded
 };
 
