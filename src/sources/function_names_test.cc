@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/no_descriptors.h"
 #include "dial9/cpu_samples.h"
 #include "dial9/source.h"
 #include "recorder/seen_code.h"
@@ -194,28 +194,12 @@ TEST(FunctionNamesPace, BeforeItsTimeALookDoesNothing) {
   want_seen_code(false);
 }
 
-// Leaves no number below for the files that are opened while it lives.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit none{0, before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-};
-
 TEST_F(FunctionNamesTest, WhatIsAskedForWhileThereAreNoDescriptorsIsToldLater) {
   ASSERT_EQ(told({address_of(first_named_function) + 2}).size(), 1U);
   see_code(std::vector<std::uint64_t>{address_of(second_named_function) + 2},
            FirstFrame::kInterrupted);
   {
-    const NoDescriptors none;
+    const dial9::testing::NoDescriptors none;
     for (int step = 0; step < 5; ++step) now_ns_ = names_.attend(now_ns_);
   }
   EXPECT_EQ(told({}), std::vector<std::string>{kSpace + "second_named_function(int)"});
@@ -227,7 +211,7 @@ TEST_F(FunctionNamesTest, WithoutDescriptorsForLongItGivesUpAndSaysSo) {
   see_code(std::vector<std::uint64_t>{address_of(second_named_function) + 2},
            FirstFrame::kInterrupted);
   {
-    const NoDescriptors none;
+    const dial9::testing::NoDescriptors none;
     for (std::uint32_t step = 0; step < 3 * FunctionNames::kMostFailedOpens; ++step) {
       now_ns_ = names_.attend(now_ns_);
     }

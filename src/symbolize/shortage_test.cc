@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
-#include <sys/resource.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/no_descriptors.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/dwarf_file.h"
 #include "symbolize/elf_file.h"
@@ -32,8 +32,8 @@ int g_starts = 0;
 extern "C" int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
                            const posix_spawnattr_t* attributes, char* const arguments[],
                            char* const variables[]) {
-  static const auto real = reinterpret_cast<decltype(&posix_spawn)>(
-      ::dlsym(RTLD_NEXT, "posix_spawn"));
+  static const auto real =
+      reinterpret_cast<decltype(&posix_spawn)>(::dlsym(RTLD_NEXT, "posix_spawn"));
   ++g_starts;
   if (g_started_first > 0) {
     --g_started_first;
@@ -49,22 +49,6 @@ namespace {
 
 constexpr int kAnHourMs = 3'600'000;
 const std::string kFile = DIAL9_WHOLE;
-
-// While it lives no descriptor can be opened.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit none{0, before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 class Shortage : public ::testing::Test {
  protected:
@@ -188,7 +172,7 @@ TEST_F(Shortage, ThatIsNoneIsGivenUp) {
 TEST_F(Shortage, OfDescriptorsLeavesAFilesNamesForTheNextTime) {
   const auto symbolizer = make(0);
   {
-    const NoDescriptors none;
+    const dial9::testing::NoDescriptors none;
     EXPECT_TRUE(frames_of_one(*symbolizer).empty());
   }
   const std::string note = only_note(*symbolizer);
@@ -196,7 +180,7 @@ TEST_F(Shortage, OfDescriptorsLeavesAFilesNamesForTheNextTime) {
   EXPECT_EQ(frames_of_one(*symbolizer), line_);
   EXPECT_TRUE(symbolizer->notes().empty()) << only_note(*symbolizer);
   {
-    const NoDescriptors none;
+    const dial9::testing::NoDescriptors none;
     EXPECT_EQ(frames_of_one(*symbolizer), line_) << "it is whole";
   }
 }
@@ -204,7 +188,7 @@ TEST_F(Shortage, OfDescriptorsLeavesAFilesNamesForTheNextTime) {
 TEST_F(Shortage, OfDescriptorsIsNotFeltAgainForAWhile) {
   const auto symbolizer = make(kAnHourMs);
   {
-    const NoDescriptors none;
+    const dial9::testing::NoDescriptors none;
     EXPECT_TRUE(frames_of_one(*symbolizer).empty());
   }
   EXPECT_TRUE(frames_of_one(*symbolizer).empty());
@@ -218,7 +202,7 @@ TEST_F(Shortage, OfDescriptorsLeavesTheKernelsNamesForTheNextTime) {
   std::ofstream(list) << "ffffffff81000000 T _stext\nffffffff81000010 T one\n"
                          "ffffffff81000030 T _etext\n";
   {
-    const NoDescriptors none;
+    const dial9::testing::NoDescriptors none;
     EXPECT_TRUE(symbolizer->kernel_frames("boot", 0xffffffff81000010, false).empty());
   }
   EXPECT_EQ(symbolizer->shortages(), 1U);
