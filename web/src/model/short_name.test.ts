@@ -13,6 +13,11 @@ it.each([
   ['a::operator bool() const', 'a::operator bool'],
   ['a::end() [clone .cold]', 'a::end'],
   ['void a::cut<b::c<d, e::f…#12', 'a::cut<…'],
+  ['<hyper::Conn<I,S> as core::future::Future>::poll', 'hyper::Conn::poll'],
+  ['<T as a::Into<U>>::into::{{closure}}', 'T::into::{{closure}}'],
+  ['<<A as b::C>::D as e::F>::run', 'A::D::run'],
+  ['<a::B<fn(c) -> d>>::e', 'a::B::e'],
+  ['<&mut dyn a::B as c::D>::e', 'a::B::e'],
 ])('%s is %s without what surrounds it', (name, bare) => expect(bareName(name)).toBe(bare));
 
 it('shows the innermost of a name that is too long', () => {

@@ -1,5 +1,5 @@
-// A C++ function's name for a narrow frame: without parameters, template arguments and return type;
-// then without its outer scopes; cut only where even the innermost is too long. Pure.
+// A C++ or Rust function's name for a narrow frame: without parameters, template arguments, return
+// type and trait; then without its outer scopes; cut only where even the innermost is too long. Pure.
 // SPDX-License-Identifier: Apache-2.0
 
 const CLOSE: Readonly<Record<string, string>> = { '(': ')', '<': '>' };
@@ -18,11 +18,22 @@ function behind(name: string, from: number): number {
   return -1;
 }
 
+/** Of what Rust has in front of a method, "<a::Type as b::Trait>": the type. */
+function qualifiedType(qualified: string): string {
+  for (let at = 1; at < qualified.length - 1; at += 1) {
+    if (qualified[at] === '<' || qualified[at] === '(') at = behind(qualified, at) - 1;
+    else if (qualified.startsWith(' as ', at)) return qualified.slice(1, at);
+    if (at < 0) break;
+  }
+  return qualified.slice(1, -1);
+}
+
 /** Without parameters, template arguments, return type and suffixes; scopes stay. */
 export function bareName(name: string): string {
   if (name.startsWith('[')) return name;
-  let out = '';
-  for (let at = 0; at < name.length; ) {
+  const start = name.startsWith('<') ? Math.max(behind(name, 0), 0) : 0;
+  let out = start === 0 ? '' : bareName(qualifiedType(name.slice(0, start)));
+  for (let at = start; at < name.length; ) {
     if (name.startsWith(ANONYMOUS, at)) at += ANONYMOUS.length;
     else if (/(^|[^\w])operator$/.test(out)) {
       const sign = /^(\(\)|\[\]|[-+*/%^&|~!=<>,]+| [\w:*&]+)/.exec(name.slice(at))?.[0] ?? ' ';
