@@ -272,9 +272,8 @@ interface FlameFunctionHead {
 /** A flame tree; weights are in `unit`. See docs/spec/flame.md. */
 export interface FlameReply extends FlameHead {
   order: 'heavy' | 'time';
-  /** null: nothing of it was recorded */
+  /** of all, and what percents are of; null: nothing of it was recorded */
   total: number | null;
-  /** what percents are of */
   whole: number | null;
   count: number;
   truncated: number;
