@@ -1,5 +1,6 @@
 // A C++ or Rust function's name for a narrow frame: without parameters, template arguments, return
-// type and trait; then without its outer scopes; cut only where even the innermost is too long. Pure.
+// type and trait; then without its outer scopes; cut only where even the innermost is too long.
+// Pure.
 // SPDX-License-Identifier: Apache-2.0
 
 const CLOSE: Readonly<Record<string, string>> = { '(': ')', '<': '>' };
