@@ -7,6 +7,7 @@
 #include "analysis/counts.h"
 #include "analysis/custom_rows.h"
 #include "analysis/human.h"
+#include "analysis/lack.h"
 #include "analysis/longer_sum.h"
 
 namespace dial9::analysis {
@@ -93,8 +94,8 @@ void add_notes(const Trace& trace, const SampleFilter& filter, const Counts& cou
   const Books books = books_of(trace, filter);
   if (counts.cpu == 0) {
     heading.is_unknown = true;
-    notes.push_back("no CPU samples " + in_what_was_read(trace.is_truncated()) +
-                    ": record with add_cpu_samples() or DIAL9_CPU_PROFILE_ENABLED");
+    notes.push_back(
+        lack_text(trace, "CPU samples", "add_cpu_samples() or DIAL9_CPU_PROFILE_ENABLED"));
   } else if (counts.taken == 0) {
     notes.push_back("none of the " + counted(counts.cpu, "sample") + " is taken by the filter");
   }

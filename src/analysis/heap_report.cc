@@ -9,6 +9,7 @@
 
 #include "analysis/counts.h"
 #include "analysis/human.h"
+#include "analysis/lack.h"
 
 namespace dial9::analysis {
 namespace {
@@ -300,9 +301,9 @@ HeapReport heap_report(const Trace& trace, const SampleFilter& filter, HeapBy by
   report.filter = filter;
   report.is_allocated_known = trace.heap.size() != 0;
   if (!report.is_allocated_known) {
-    report.lack = "no heap samples " + in_what_was_read(trace.is_truncated()) +
-                  ": link dial9::heap and call add_heap_samples(), or preload libdial9_heap.so "
-                  "and set DIAL9_MEMORY_PROFILE_ENABLED=1";
+    report.lack = lack_text(trace, "heap samples",
+                            "dial9::heap linked and add_heap_samples() called, or with "
+                            "libdial9_heap.so preloaded and DIAL9_MEMORY_PROFILE_ENABLED=1");
   }
   report.is_live_known = report.is_allocated_known && trace.tracks_live_heap;
   const SampleJudge judge(trace, filter);

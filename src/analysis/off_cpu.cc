@@ -13,6 +13,7 @@
 #include "analysis/counts.h"
 #include "analysis/custom_rows.h"
 #include "analysis/human.h"
+#include "analysis/lack.h"
 #include "analysis/longer_sum.h"
 #include "analysis/platform_stalls.h"
 #include "analysis/socket_waits.h"
@@ -418,11 +419,8 @@ void add_thread_notes(const OffCpuReport& report, std::vector<std::string>& note
 // Other writers (the Rust dial9) record a sample at a switch off the CPU at most, also where the
 // same variable is set.
 std::string none_text(const Trace& trace) {
-  const bool is_ours = std::all_of(trace.inputs.begin(), trace.inputs.end(),
-                                   [](const InputFile& input) { return input.tells_loss; });
-  return "no off-CPU samples " + in_what_was_read(trace.is_truncated()) +
-         (is_ours ? ": record with" : ": dial9 for C++ records them with") +
-         " add_off_cpu_samples() or DIAL9_SCHEDULE_PROFILE_ENABLED";
+  return lack_text(trace, "off-CPU samples",
+                   "add_off_cpu_samples() or DIAL9_SCHEDULE_PROFILE_ENABLED");
 }
 
 void add_switch_note(const Trace& trace, std::vector<std::string>& notes) {

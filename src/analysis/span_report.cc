@@ -7,6 +7,7 @@
 
 #include "analysis/human.h"
 #include "analysis/json_text.h"
+#include "analysis/lack.h"
 #include "analysis/shed.h"
 #include "base/stable_sort.h"
 
@@ -88,8 +89,7 @@ std::string span_text(const Trace& trace, const std::vector<SpanGroup>& groups, 
         "left out to keep within the recorder's budget, so counts are lower bounds: " + line + "\n";
   }
   if (groups.empty()) {
-    return out + "no spans " + in_what_was_read(trace.is_truncated()) +
-           ": declare them with DIAL9_SPAN and open a dial9::span (dial9/span.h)\n";
+    return out + lack_text(trace, "spans", "DIAL9_SPAN and dial9::span (dial9/span.h)") + "\n";
   }
   std::string head_name = "span";
   head_name.resize(kNameWidth, ' ');

@@ -65,8 +65,7 @@ TEST(SpanReport, JsonReadsAsIsWrittenHere) {
 
 TEST(SpanReport, OfATraceWithoutSpansSaysSo) {
   EXPECT_EQ(span_text(Trace{}, {}, 20),
-            "no spans in this trace: declare them with DIAL9_SPAN and open a dial9::span "
-            "(dial9/span.h)\n");
+            "no spans in this trace: record with DIAL9_SPAN and dial9::span (dial9/span.h)\n");
   EXPECT_EQ(span_json(Trace{}, {}), "{\"spans\": [\n], \"shed\": []}\n");
 }
 

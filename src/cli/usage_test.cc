@@ -148,6 +148,19 @@ TEST_F(Usage, TimeOfWhichNothingWasRecordedIsUnknownAndNotZero) {
   EXPECT_EQ(json::parse(output_of(diff + " --json"))["whole"], json({nullptr, nullptr}));
 }
 
+TEST_F(Usage, ACureIsThatOfTheWriter) {
+  analysis::testing::TraceBuilder builder;
+  builder.metadata(1, "dial9.writer", "dial9-cpp");
+  builder.poll(1'000'000'000, 1'500'000'000, 0, 7, "app.cc:3");
+  const std::string own = " '" + write("own.bin", builder.take()) + "'";
+  for (const std::string verb : {"flame", "offcpu", "heap", "spans"}) {
+    EXPECT_NE(output_of(verb + own).find(" in this trace: record with "), std::string::npos);
+    const std::string of_another = output_of(verb + trace_);
+    EXPECT_NE(of_another.find(": dial9 for C++ records them with "), std::string::npos)
+        << of_another;
+  }
+}
+
 // What lies behind its end isn't known, so nothing is said to be nowhere in it.
 TEST_F(Usage, OfATraceThatEndsEarlyNumbersAreLowerBounds) {
   analysis::testing::TraceBuilder builder;
