@@ -1,5 +1,6 @@
 // What is said where a trace has nothing of what was asked for: how it is recorded, by the writer
-// of this trace or by ours. SPDX-License-Identifier: Apache-2.0
+// of this trace or by ours.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
