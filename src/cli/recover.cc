@@ -96,7 +96,8 @@ std::string report_json(const std::vector<RunReport>& runs) {
 
 std::string report_text(const std::vector<RunReport>& runs) {
   std::string out;
-  for (const RunReport& run : runs) out += describe(run) + "\n";
+  // Names of others can't drive the terminal.
+  for (const RunReport& run : runs) out += analysis::to_printable(describe(run)) + "\n";
   const auto count = [&](RunState state) {
     return std::count_if(runs.begin(), runs.end(),
                          [&](const RunReport& run) { return run.state == state; });

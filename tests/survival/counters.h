@@ -10,6 +10,12 @@ namespace dial9::testing {
 
 inline constexpr std::uint64_t kThreads = 8;
 
+// What a thread's event of this number is called: an interned string that changes now and then.
+inline const char* name_of(std::uint64_t number) {
+  constexpr const char* kNames[] = {"one", "two", "three", "a longer name than those"};
+  return kNames[(number / 7) % 4];
+}
+
 struct Counters {
   struct alignas(64) Line {
     std::atomic<std::uint64_t> value;  // record calls that have returned

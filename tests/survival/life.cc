@@ -32,8 +32,14 @@ class Contents : public format::Visitor {
       if (event.values[0].bits < kThreads) {
         numbers[event.values[0].bits].push_back(event.values[1].bits);
       }
+      EXPECT_EQ(text(event.values[2]), name_of(event.values[1].bits))
+          << "torn, or another's string";
     } else if (event.schema.name == "RecorderLossEvent") {
       lost += event.values[1].bits;
+      const std::string_view cause = text(event.values[0]);
+      // Only for want of room while it lived: nothing by the kill.
+      EXPECT_TRUE(cause == "arena_full" || cause == "thread_share") << cause;
+      EXPECT_NE(event.values[1].bits, 0U) << "of unknown size";
     }
     return true;
   }
@@ -42,11 +48,19 @@ class Contents : public format::Visitor {
     std::ifstream in(path, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
     format::Decoder decoder(*this);
+    decoder_ = &decoder;
     auto outcome =
         decoder.feed({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
     if (outcome) outcome = decoder.finish();
     EXPECT_TRUE(outcome.has_value()) << path << ": " << outcome.error().message;
   }
+
+ private:
+  std::string_view text(const format::Value& value) const {
+    return decoder_->string(static_cast<std::uint32_t>(value.bits)).value_or("not in the pool");
+  }
+
+  const format::Decoder* decoder_ = nullptr;
 };
 
 }  // namespace
@@ -120,6 +134,7 @@ void Life::check(const std::string& run) const {
   EXPECT_GE(found + contents.lost, done) << "published events are missing";
   EXPECT_LE(found + contents.lost, done + kThreads);
   EXPECT_GT(done, 0U);
+  EXPECT_GT(found, 0U);
 }
 
 }  // namespace dial9::testing

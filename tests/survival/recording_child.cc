@@ -40,9 +40,8 @@ void wait_us(long us) {
 // Bursts, so that the collector and the disk keep up on a small machine: losses are allowed and
 // counted, but they aren't what this is about.
 void record_on(std::uint64_t thread, Counters* counters, const std::atomic<bool>* is_done) {
-  const char* const names[] = {"one", "two", "three", "a longer name than those"};
   for (std::uint64_t number = 0; !is_done->load(std::memory_order_relaxed); ++number) {
-    dial9::record(Numbered{thread, number, names[(number / 7) % 4]});
+    dial9::record(Numbered{thread, number, dial9::testing::name_of(number)});
     counters->done[thread].value.store(number + 1, std::memory_order_relaxed);
     // And ever slower, so that a child that lives long doesn't outgrow its budget.
     if (number % 64 == 63) wait_us(200 + static_cast<long>(number / 100));

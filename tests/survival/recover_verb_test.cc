@@ -107,6 +107,16 @@ TEST_F(RecoverVerb, TakesNobodysDirectoryForARun) {
   EXPECT_FALSE(std::filesystem::exists(foreign + "/.lock"));
 }
 
+TEST_F(RecoverVerb, LetsNoNameDriveTheTerminal) {
+  const std::string run = dead_run();
+  const std::string named = life_.root() + "/\033[31mred";
+  std::filesystem::rename(run, named);
+  const Finished told = dial9({"recover", named});
+  EXPECT_EQ(told.status.code, 0) << told.output;
+  EXPECT_NE(told.output.find("[31mred: recovered"), std::string::npos) << told.output;
+  EXPECT_EQ(told.output.find('\033'), std::string::npos);
+}
+
 TEST_F(RecoverVerb, FailsWhereThereIsNoRun) {
   EXPECT_EQ(dial9({"recover", life_.root()}).status.code, 3);
   EXPECT_EQ(dial9({"recover", life_.root() + "/none"}).status.code, 3);
