@@ -42,6 +42,17 @@ class Look {
     return lost_until_ns_ != 0 && lost_until_ns_ >= at_ns;
   }
 
+  // Up to when what began then is known to have gone on.
+  std::uint64_t certain_until(std::uint64_t since_ns) const {
+    std::uint64_t until_ns = view_.now_ns;
+    for (const LossRecord& loss : trace_.loss) {
+      if (std::max(loss.first_ns, loss.last_ns) >= since_ns) {
+        until_ns = std::min(until_ns, std::max(loss.first_ns, since_ns));
+      }
+    }
+    return until_ns;
+  }
+
   void look_at_lane(std::uint32_t index) {
     const Lane& lane = trace_.lanes[index];
     WorkerNow now;
@@ -62,10 +73,12 @@ class Look {
       if ((parks.flags[i] & kParkOpen) == 0) now.parked_ns += parks.end_ns[i] - parks.start_ns[i];
     }
     tell_state(lane, now);
-    if (now.doing == WorkerDoing::kPolling) now.busy_ns += span_between(now.since_ns, view_.now_ns);
-    if (now.doing == WorkerDoing::kParked)
-      now.parked_ns += span_between(now.since_ns, view_.now_ns);
+    if (now.doing != WorkerDoing::kBetween) {
+      (now.doing == WorkerDoing::kPolling ? now.busy_ns : now.parked_ns) +=
+          span_between(now.since_ns, certain_until(now.since_ns));
+    }
     if (first_ns != kUnknownNs) now.window_ns = span_between(first_ns, view_.now_ns);
+    now.is_partial = first_ns != kUnknownNs && is_lost_since(first_ns);
     now.polls = lane.polls.size();
     if (!lane.polls.empty() && polls.start_ns[lane.polls.first] == first_ns) --now.polls;
     view_.workers.push_back(now);
@@ -188,6 +201,7 @@ class Look {
       if (took_ns >= place.longest_ns) {
         place.longest_ns = took_ns;
         place.is_open = is_open;
+        place.is_uncertain = is_open && is_lost_since(polls.start_ns[i]);
       }
     }
     for (const auto& [name, place] : places) view_.places.push_back(place);

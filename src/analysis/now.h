@@ -25,11 +25,12 @@ struct WorkerNow {
   WorkerDoing doing = WorkerDoing::kBetween;
   std::uint64_t since_ns = kUnknownNs;
   bool is_uncertain = false;      // events were lost since then: it may have gone on
+  bool is_partial = false;        // or in its window: the numbers below are the least
   std::uint32_t poll = kNoIndex;  // kPolling
   // Over the lane's records: from the first to now.
   std::uint64_t window_ns = 0;
   std::uint64_t polls = 0;           // begun in the window, its first record left out
-  std::uint64_t busy_ns = 0;         // inside polls, the open one too
+  std::uint64_t busy_ns = 0;         // inside polls, the open one too, as far as it is certain
   std::uint64_t parked_ns = 0;       // the open park too
   std::uint32_t longest = kNoIndex;  // of the complete polls
 };
@@ -54,7 +55,8 @@ struct PlaceNow {
   std::uint64_t polls = 0;  // complete ones
   std::uint64_t total_ns = 0;
   std::uint64_t longest_ns = 0;
-  bool is_open = false;  // the longest one still runs
+  bool is_open = false;       // the longest one still runs
+  bool is_uncertain = false;  // or did when events were lost
 };
 
 struct NowOptions {

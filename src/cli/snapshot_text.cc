@@ -233,6 +233,7 @@ void worker_json(Json& out, const ProcessView& view, const WorkerNow& worker) {
     out.key("poll_place").text(view.trace.names.text(view.trace.polls.spawn_loc[worker.poll]));
   }
   out.key("window_ns").number(worker.window_ns);
+  out.key("is_partial").truth(worker.is_partial);
   out.key("polls").number(worker.polls);
   out.key("busy_ns").number(worker.busy_ns);
   if (const KernelThread* thread = thread_of(view, worker)) {
@@ -276,6 +277,7 @@ void lists_json(Json& out, const ProcessView& view) {
     out.key("place").text(view.trace.names.text(place.place));
     out.key("longest_ns").number(place.longest_ns);
     out.key("is_running").truth(place.is_open);
+    out.key("is_uncertain").truth(place.is_uncertain);
     out.key("polls").number(place.polls);
     out.key("total_ns").number(place.total_ns);
     out.close('}');

@@ -146,7 +146,13 @@ void add_notes(ProcessView& view) {
   if (std::string halt = halt_text(view.look.kernel); !halt.empty()) {
     notes.insert(notes.begin(), std::move(halt));
   }
-  if (view.look.off_since_ns != 0) {
+  if (view.look.stopped_ns != 0) {
+    notes.insert(notes.begin(),
+                 "its recorder was stopped " +
+                     analysis::human_duration(view.look.now_ns -
+                                              std::min(view.look.stopped_ns, view.look.now_ns)) +
+                     " ago: what happened since isn't known; Recorder::start() starts another");
+  } else if (view.look.off_since_ns != 0) {
     notes.insert(notes.begin(),
                  "recording is off, for " +
                      analysis::human_duration(view.look.now_ns -
@@ -206,6 +212,7 @@ ProcessView make_view(TargetLook look, std::size_t max_rows) {
   // A poll or park that is kept has its end, too; but one that is left out may be under way.
   for (analysis::WorkerNow& worker : view.now.workers) {
     worker.is_uncertain |= is_governed(view) && worker.doing == analysis::WorkerDoing::kBetween;
+    worker.is_partial |= is_governed(view);
   }
   return view;
 }

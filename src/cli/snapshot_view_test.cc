@@ -173,6 +173,15 @@ TEST(SnapshotView, AWorkerBetweenPollsIsUncertainWhereABudgetMayLeaveOutPolls) {
   EXPECT_FALSE(view.now.workers[1].is_uncertain) << "a poll that is kept has its end, too";
 }
 
+TEST(SnapshotView, ARecorderThatWasStoppedIsCalledThatAndOnlyThat) {
+  TargetLook look = hung_look();
+  look.stopped_ns = look.off_since_ns = 7 * kSecond;
+  const ProcessView view = make_view(std::move(look), 10);
+  ASSERT_EQ(view.look.notes.size(), 1U);
+  EXPECT_EQ(view.look.notes[0].find("its recorder was stopped 5.00 s ago"), 0U)
+      << view.look.notes[0];
+}
+
 TEST(SnapshotText, NamesTheCausesOfLosses) {
   TargetLook look = hung_look();
   look.losses.push_back({"arena_full", 3, 5 * kSecond, 6 * kSecond});

@@ -39,17 +39,22 @@ std::string right(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, columns(cut)), ' ') + cut + " ";
 }
 
-std::string share_text(std::uint64_t part_ns, std::uint64_t whole_ns) {
-  if (whole_ns == 0) return "-";
-  const double share = static_cast<double>(part_ns) / static_cast<double>(whole_ns);
-  return std::to_string(std::lround(std::min(share, 1.0) * 100)) + " %";
+// Before what is the least that it may be.
+const char* least(const WorkerNow& worker) { return worker.is_partial ? ">=" : ""; }
+
+std::string busy_text(const WorkerNow& worker) {
+  if (worker.window_ns == 0) return "-";
+  const double share = static_cast<double>(worker.busy_ns) / static_cast<double>(worker.window_ns);
+  const long percent = std::lround(std::min(share, 1.0) * 100);
+  return (percent == 100 ? "" : least(worker)) + std::to_string(percent) + " %";
 }
 
-std::string rate_text(std::uint64_t count, std::uint64_t window_ns) {
-  if (window_ns == 0) return "-";
-  const double rate = static_cast<double>(count) * 1e9 / static_cast<double>(window_ns);
-  return rate < 10 && rate > 0 ? std::to_string(rate).substr(0, 3)
-                               : human_count(analysis::count_of(rate));
+std::string rate_text(const WorkerNow& worker) {
+  if (worker.window_ns == 0) return "-";
+  const double rate =
+      static_cast<double>(worker.polls) * 1e9 / static_cast<double>(worker.window_ns);
+  return least(worker) + (rate < 10 && rate > 0 ? std::to_string(rate).substr(0, 3)
+                                                : human_count(analysis::count_of(rate)));
 }
 
 std::string age_text(const ProcessView& view, std::uint64_t since_ns) {
@@ -64,14 +69,17 @@ std::string name_of(const ProcessView& view, analysis::NameId name) {
 std::string head_line(const ProcessView& view) {
   std::uint64_t polling = 0;
   std::uint64_t parked = 0;
+  std::uint64_t uncertain = 0;
   for (const WorkerNow& worker : view.now.workers) {
     polling += worker.doing == WorkerDoing::kPolling ? 1 : 0;
     parked += worker.doing == WorkerDoing::kParked ? 1 : 0;
+    uncertain += worker.is_uncertain ? 1 : 0;
   }
   return printable(view.look.kernel.name) + " (" + std::to_string(view.look.kernel.pid) + ")  " +
          analysis::iso_time(view.look.realtime_ns).substr(11, 8) + "Z  " +
          analysis::counted(view.now.workers.size(), "worker") + ": " + human_count(polling) +
-         " in polls, " + human_count(parked) + " parked  " +
+         " in polls, " + human_count(parked) + " parked" +
+         (uncertain == 0 ? "" : ", " + human_count(uncertain) + " uncertain") + "  " +
          analysis::counted(view.look.kernel.threads.size(), "thread");
 }
 
@@ -104,8 +112,7 @@ std::string worker_line(const ProcessView& view, const WorkerNow& worker, std::s
   const std::string state = std::string(doing) + (worker.is_uncertain ? "?" : "");
   std::string line = right(id, 4) + left(state, 8) + right(age_text(view, worker.since_ns), 8);
   if (width >= 60) {
-    line += right(rate_text(worker.polls, worker.window_ns), 9) +
-            right(share_text(worker.busy_ns, worker.window_ns), 6);
+    line += right(rate_text(worker), 9) + right(busy_text(worker), 6);
   }
   if (width >= 80) {
     line += right(human_duration(worker.window_ns), 8);
@@ -151,7 +158,10 @@ std::vector<std::string> place_lines(const ProcessView& view) {
     lines.push_back(
         right(human_duration(place.longest_ns), 9) +
         right(place.polls == 0 ? "-" : human_duration(place.total_ns / place.polls), 9) +
-        right(human_count(place.polls), 7) + (place.is_open ? "(runs) " : "") +
+        right(human_count(place.polls), 7) +
+        (place.is_uncertain ? "(runs?) "
+         : place.is_open    ? "(runs) "
+                            : "") +
         (name.empty() ? "place not recorded" : name));
   }
   return lines;

@@ -79,6 +79,28 @@ TEST(TopPage, RatesAreThoseOfTheRecordedWindow) {
   EXPECT_TRUE(has_line(lines, " between   50.0 ms        10   20 % ")) << lines[4];
 }
 
+// A poll that is open when events are lost is certain up to then; one that ended, for good.
+TEST(TopPage, RatesAreTheLeastWhereRecordsOfTheWindowMayBeMissing) {
+  TraceBuilder builder;
+  builder.poll(10 * kMs, 20 * kMs, 0, 1, "a.cc:1");
+  builder.poll_start(50 * kMs, 0, 2, "b.cc:2");
+  builder.loss(109 * kMs, "recording_off", 0, 60 * kMs, 109 * kMs);
+  const auto lines = top_page(view_of(builder, 110 * kMs), 120, kNoHeight);
+  EXPECT_TRUE(has_line(lines, "in poll?  60.0 ms      >=10 >=20 % ")) << lines[4];
+  EXPECT_TRUE(has_line(lines, "(runs?) b.cc:2"));
+  EXPECT_TRUE(has_line(lines, "1 in polls, 0 parked, 1 uncertain"));
+}
+
+// It tells of polls that it left out only afterwards.
+TEST(TopPage, RatesAreTheLeastWhereABudgetMayLeaveOutPolls) {
+  TraceBuilder builder;
+  builder.metadata(1 * kMs, "dial9.governed", "true");
+  builder.poll(10 * kMs, 20 * kMs, 0, 1, "a.cc:1");
+  builder.poll(50 * kMs, 60 * kMs, 0, 1, "a.cc:1");
+  const auto lines = top_page(view_of(builder, 110 * kMs), 120, kNoHeight);
+  EXPECT_TRUE(has_line(lines, "      >=10 >=20 % ")) << lines[5];
+}
+
 TEST(TopPage, QueuesAndTheSlowestHandlersAreShown) {
   const auto lines = top_page(busy_view(1), 120, kNoHeight);
   EXPECT_TRUE(has_line(lines, "7         9"));

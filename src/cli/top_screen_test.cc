@@ -194,6 +194,21 @@ TEST_F(TopTerminal, IsAsItWasAfterControlCAndAfterASignal) {
   }
 }
 
+TEST_F(TopTerminal, IsAsItWasWhenTheProcessExecutesAProgramWithoutARecorder) {
+  HangOptions options;
+  options.stops = false;
+  options.then = HangOptions::Then::kExecs;
+  HungChild child(options);
+  ASSERT_TRUE(child.is_ready());
+  Terminal terminal(child.pid());
+  ASSERT_TRUE(terminal.shows(kPageEnd));
+  ASSERT_TRUE(child.go_on());
+  EXPECT_TRUE(terminal.shows(kLeave));
+  EXPECT_TRUE(terminal.shows("no recorder of dial9"));
+  EXPECT_EQ(terminal.exit_code(), kUnreadable);
+  EXPECT_TRUE(terminal.is_as_before());
+}
+
 TEST_F(TopTerminal, IsAsItWasWhenTheProcessEnds) {
   Terminal terminal(child_.pid());
   ASSERT_TRUE(terminal.shows(kPageEnd));

@@ -73,6 +73,8 @@ struct ArenaHeader {
   // it wasn't; it still is off.
   std::uint64_t off_since_ns;
   std::uint64_t off_until_ns;
+  // When the recorder was stopped; 0: it runs. Before the first call that isn't recorded any more.
+  std::uint64_t stopped_ns;
 };
 static_assert(sizeof(ArenaHeader) <= 4096);
 

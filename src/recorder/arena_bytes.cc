@@ -56,13 +56,18 @@ class ProcessBytes : public ArenaBytes {
     if (offset > size_ || to.size() > size_ - offset) return false;
     const iovec local{to.data(), to.size()};
     const iovec remote{reinterpret_cast<void*>(begin_ + offset), to.size()};
-    return ::process_vm_readv(pid_, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(to.size());
+    const ssize_t n = ::process_vm_readv(pid_, &local, 1, &remote, 1, 0);
+    if (n < 0) error_ = errno;
+    return n == static_cast<ssize_t>(to.size());
   }
+  bool has_failed() const override { return error_ != 0; }
+  ErrorCode failure() const override { return error_code_of(error_); }
 
  private:
   const pid_t pid_;
   const std::uint64_t begin_;
   const std::uint64_t size_;
+  mutable int error_ = 0;  // of the last read that failed
 };
 
 struct Mapping {
@@ -124,6 +129,13 @@ std::unique_ptr<ArenaBytes> bytes_of_mapping(pid_t pid, const Mapping& mapping) 
   return std::make_unique<ProcessBytes>(pid, mapping.begin, mapping.end - mapping.begin);
 }
 
+// Of two that the process has mapped.
+bool is_better(const ArenaReader& a, const ArenaReader& b) {
+  const bool runs = a.stopped_ns() == 0;
+  if (runs != (b.stopped_ns() == 0)) return runs;
+  return a.identity().started_ns > b.identity().started_ns;
+}
+
 }  // namespace
 
 Result<ArenaReader> ArenaReader::open_fd(GuardedFd fd, const std::string& name) {
@@ -159,26 +171,36 @@ Result<void> ArenaReader::mark_recovered(const std::string& path,
   return {};
 }
 
-Result<ArenaReader> ArenaReader::open_process(pid_t pid) {
+Result<ArenaReader> ArenaReader::open_process(pid_t pid, std::vector<ArenaIdentity>* others) {
   const std::string path = "/proc/" + std::to_string(pid) + "/maps";
   std::ifstream maps(path);
   if (!maps) {
     return os_error(errno, "read", path, "the process is gone, or belongs to another user");
   }
-  Result<ArenaReader> newest = make_error(
+  Result<ArenaReader> best = make_error(
       ErrorCode::kNotFound, "process " + std::to_string(pid) +
                                 " has no thread buffers of dial9 mapped: no recorder runs "
                                 "in it, or it keeps them in unnamed memory");
+  std::vector<ArenaIdentity> running;
   for (std::string line; std::getline(maps, line);) {
     Mapping mapping;
     if (!parse_mapping(line, &mapping)) continue;
     auto reader = from(bytes_of_mapping(pid, mapping));
-    // An earlier recorder of the process may still be mapped.
-    const bool is_newer =
-        reader && (!newest || newest->identity().started_ns < reader->identity().started_ns);
-    if (is_newer || (!reader && !newest)) newest = std::move(reader);
+    if (!reader) {
+      if (!best) best = std::move(reader);
+      continue;
+    }
+    if (reader->stopped_ns() == 0) running.push_back(reader->identity());
+    // An earlier recorder of the process may still be mapped, as long as its threads live.
+    if (!best || is_better(*reader, *best)) best = std::move(reader);
   }
-  return newest;
+  if (best && others != nullptr) {
+    std::erase_if(running, [&](const ArenaIdentity& one) {
+      return one.pid != best->identity().pid || one.boot_id == best->identity().boot_id;
+    });
+    *others = std::move(running);
+  }
+  return best;
 }
 
 }  // namespace dial9::internal

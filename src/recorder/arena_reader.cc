@@ -126,7 +126,8 @@ bool ArenaReader::is_blank(const ArenaHeader& header) const {
 Result<void> ArenaReader::check_header() {
   ArenaHeader header{};
   if (!load(0, &header)) {
-    if (bytes_->has_failed()) return make_error(ErrorCode::kIo, "cannot read the thread buffers");
+    if (bytes_->has_failed())
+      return make_error(bytes_->failure(), "cannot read the thread buffers");
     return make_error(ErrorCode::kTruncated,
                       "the thread buffers end after " + std::to_string(bytes_->size()) +
                           " bytes, inside their header",
@@ -292,6 +293,11 @@ ArenaReader::Off ArenaReader::off_stretch() const {
   // Turned off again while it was read.
   if (off.until_ns < off.since_ns) off.until_ns = 0;
   return off;
+}
+
+std::uint64_t ArenaReader::stopped_ns() const {
+  std::uint64_t at_ns = 0;
+  return load(offsetof(ArenaHeader, stopped_ns), &at_ns) ? at_ns : 0;
 }
 
 std::optional<ArenaSegment> ArenaReader::segment(std::uint64_t index) const {

@@ -32,6 +32,7 @@ class ArenaBytes {
   virtual bool read(std::uint64_t offset, std::span<std::uint8_t> to) const = 0;
   // True once the system refused a read: then what is there isn't known.
   virtual bool has_failed() const { return false; }
+  virtual ErrorCode failure() const { return ErrorCode::kIo; }
 };
 
 struct ArenaIdentity {
@@ -101,8 +102,11 @@ class ArenaReader {
   static Result<ArenaReader> open(const std::string& path);
   static Result<ArenaReader> open_fd(GuardedFd fd, const std::string& name);
   // The arena that the process has mapped, wherever it lies: through its mapped files, else through
-  // its memory (needs the right to trace it). kNotFound if it has none.
-  static Result<ArenaReader> open_process(pid_t pid);
+  // its memory (needs the right to trace it). Of several the newest of a recorder that runs, else
+  // the newest; those of others that run in it (copies of the library) go into `others`. `pid` may
+  // be that of any thread which lives: that of a main thread which has ended leads nowhere.
+  // kNotFound if it has none, kPermission where it isn't ours to read.
+  static Result<ArenaReader> open_process(pid_t pid, std::vector<ArenaIdentity>* others = nullptr);
   static Result<ArenaReader> from(std::unique_ptr<ArenaBytes> bytes);
 
   const ArenaIdentity& identity() const { return identity_; }
@@ -120,6 +124,8 @@ class ArenaReader {
     std::uint64_t until_ns = 0;
   };
   Off off_stretch() const;
+  // When its recorder was stopped: nothing is recorded since. 0: it runs, or was killed.
+  std::uint64_t stopped_ns() const;
   // The newest segment that the journal knows; none before the first.
   std::optional<ArenaSegment> active_segment() const;
   std::optional<ArenaSegment> segment(std::uint64_t index) const;

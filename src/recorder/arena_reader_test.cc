@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "dial9/event.h"
@@ -103,6 +104,33 @@ TEST(ArenaReader, FindsTheMemoryFileOfAProcess) {
   EXPECT_EQ(Trace::of(own_chunk(*reader).stream).numbers("Noted", "number"),
             (std::vector<std::uint64_t>{7}));
   EXPECT_EQ(Trace::of(reader->prologue()).metadata("dial9.writer"), "dial9-cpp");
+}
+
+// Two copies of the library, or a recorder that was stopped and one after it.
+TEST(ArenaReader, TakesTheNewestThatRunsOfAProcessAndNamesTheOthersThatDo) {
+  const TempDir dir;
+  std::vector<std::unique_ptr<Arena>> arenas;
+  for (const char* id : {"older-1", "newer-1", "newest-1"}) {
+    ArenaOptions options;
+    options.path = dir.path() + "/" + kArenaName;
+    options.boot_id = id;
+    arenas.push_back(std::move(*Arena::create(options)));
+    std::filesystem::remove(options.path);
+    // Later than any that the process has mapped for another test.
+    arenas.back()->header().started_ns += (1 + arenas.size()) * 1'000'000'000'000;
+  }
+  arenas[2]->header().stopped_ns = 7;
+  std::vector<ArenaIdentity> others;
+  auto reader = ArenaReader::open_process(::getpid(), &others);
+  ASSERT_TRUE(reader.has_value()) << reader.error().message;
+  EXPECT_EQ(reader->identity().boot_id, "newer-1");
+  const auto is_named = [&](const char* id) {
+    return std::any_of(others.begin(), others.end(),
+                       [&](const ArenaIdentity& other) { return other.boot_id == id; });
+  };
+  EXPECT_TRUE(is_named("older-1"));
+  EXPECT_FALSE(is_named("newer-1"));
+  EXPECT_FALSE(is_named("newest-1")) << "it was stopped";
 }
 
 TEST(ArenaReader, SaysThatAProcessHasNoRecorder) {

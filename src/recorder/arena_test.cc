@@ -10,6 +10,8 @@
 #include <fstream>
 #include <thread>
 
+#include "dial9/runtime.h"
+#include "recorder/retired_arenas.h"
 #include "recorder/test_support.h"
 
 namespace dial9::internal {
@@ -99,16 +101,48 @@ TEST(Arena, ReservesItsFileWhole) {
   EXPECT_FALSE(Arena::create(options).has_value()) << "never over somebody's file";
 }
 
+// By a thread that has a chunk of it open.
+void retire_with_something_in(const std::string& path, std::uint8_t byte, bool keeps_pages) {
+  ArenaOptions options;
+  options.path = path;
+  auto arena = std::move(*Arena::create(options));
+  LossCause cause{};
+  const std::uint32_t closed = arena->take(1, 0, &cause);
+  *arena->stream(closed) = byte;
+  Arena::close(arena->control(closed));
+  ASSERT_NE(arena->take(runtime::current_tid(), 0, &cause), kNoChunk);
+  const auto at = arena->stream(closed) - reinterpret_cast<std::uint8_t*>(&arena->header());
+  retire_arena(std::move(arena), keeps_pages);
+  std::ifstream in(path, std::ios::binary);
+  EXPECT_EQ(in.seekg(at).get(), keeps_pages ? byte : 0);
+}
+
+// Where its file stays it is the only record of what no segment has.
+TEST(Arena, KeepsWhatIsInItsFileThoughAThreadStillHoldsOnToIt) {
+  const TempDir dir;
+  for (const bool keeps_pages : {true, false}) {
+    const std::string path = dir.path() + (keeps_pages ? "/kept" : "/given-back");
+    std::thread([&] { retire_with_something_in(path, 'x', keeps_pages); }).join();
+  }
+  sweep_retired_arenas();
+}
+
 TEST(Arena, LivesInAnonymousMemoryWhereTheUserSaysSo) {
+  const auto memory_files = [] {
+    std::ifstream maps("/proc/self/maps");
+    int count = 0;
+    for (std::string line; std::getline(maps, line);) {
+      count += line.find("memfd:dial9-thread-buffers") != std::string::npos ? 1 : 0;
+    }
+    return count;
+  };
+  const int before = memory_files();  // of a recorder whose thread lives
   ArenaOptions options;
   options.is_anonymous = true;
   const auto arena = std::move(*Arena::create(options));
   LossCause cause{};
   EXPECT_NE(arena->take(1, 0, &cause), kNoChunk);
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    EXPECT_EQ(line.find("memfd:dial9-thread-buffers"), std::string::npos) << line;
-  }
+  EXPECT_EQ(memory_files(), before);
 }
 
 TEST(Arena, SaysWhyItsFileCouldNotBeMade) {

@@ -143,7 +143,7 @@ RecorderCore::RecorderCore(const RecorderOptions& options, const CoreSeams& seam
     : options_(options), seams_(seams), pid_(::getpid()), process_(process_number()) {}
 
 RecorderCore::~RecorderCore() {
-  if (arena_ != nullptr) retire_arena(std::move(arena_));
+  if (arena_ != nullptr) retire_arena(std::move(arena_), has_buffer_file());
 }
 
 void RecorderCore::message(const std::string& text) const {
@@ -432,6 +432,7 @@ void RecorderCore::run() {
   }
   is_alone = is_alone && !may_finish_;
   if (is_alone) {
+    mark_stopped();
     close_epoch();
     is_enabled_ = false;
   }
@@ -505,6 +506,12 @@ void RecorderCore::disable() {
   close_epoch();
 }
 
+// The arena stays mapped while threads hold on to it: a reader from outside must not take what they
+// were in for what they are in.
+void RecorderCore::mark_stopped() {
+  __atomic_store_n(&arena_->header().stopped_ns, now_ns(), __ATOMIC_RELEASE);
+}
+
 void RecorderCore::set_metadata(const std::string& key, const std::string& value) {
   if (!is_ours()) return;
   const std::lock_guard lock(mutex_);
@@ -575,6 +582,7 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
   if (!is_ours()) return result;
   std::unique_lock lock(mutex_);
   if (is_stopping_) return result;
+  mark_stopped();
   close_epoch();
   is_enabled_ = false;
   is_stopping_ = true;
@@ -617,12 +625,13 @@ StopResult RecorderCore::stop(std::chrono::nanoseconds deadline) {
       }
     }
     if (thread_.joinable()) thread_.join();
+    // Of what couldn't be written, and of its count, the buffers are the only record.
+    const bool keeps_file = !is_complete && has_buffer_file();
     if (run_) {
       store_.reset();
-      // Of what couldn't be written, and of its count, the buffers are the only record.
-      remove_run(!is_complete);
+      remove_run(keeps_file);
     }
-    retire_arena(std::move(arena_));
+    retire_arena(std::move(arena_), keeps_file);
   }
   release_process(this);
   return result;

@@ -75,6 +75,7 @@ class RecorderCore : public std::enable_shared_from_this<RecorderCore> {
   // `how`: what happened to the file.
   void end_by_cut_buffers(const std::string& how);
   void degrade(const std::string& why);
+  void mark_stopped();
 
   const RecorderOptions options_;
   const CoreSeams seams_;

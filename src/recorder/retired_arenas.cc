@@ -53,10 +53,10 @@ std::size_t sweep_retired_arenas() {
   return r.arenas.size();
 }
 
-void retire_arena(std::unique_ptr<Arena> arena) {
+void retire_arena(std::unique_ptr<Arena> arena, bool keeps_pages) {
   if (arena_is_unreferenced()) {
     if (!arena->has_live_owner()) return;  // unmapped here
-    give_back_pages(*arena);
+    if (!keeps_pages) give_back_pages(*arena);
   }
   Retired& r = retired();
   const std::unique_lock lock(r.mutex, std::try_to_lock);

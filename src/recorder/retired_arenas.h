@@ -13,7 +13,8 @@
 namespace dial9::internal {
 
 // After publish_arena(nullptr). Unmaps the arena now if nobody can reach it, else keeps it.
-void retire_arena(std::unique_ptr<Arena> arena);
+// `keeps_pages`: all of it, since its file stays, being the only record of what no segment has.
+void retire_arena(std::unique_ptr<Arena> arena, bool keeps_pages);
 
 // Unmaps those that nobody can reach any more. Returns how many are left; 0 if it couldn't look.
 std::size_t sweep_retired_arenas();

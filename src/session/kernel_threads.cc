@@ -153,6 +153,13 @@ Result<KernelProcess> read_kernel_process(const std::string& proc, std::uint32_t
   return process;
 }
 
+std::uint32_t living_thread(const KernelProcess& process) {
+  for (const KernelThread& thread : process.threads) {
+    if (thread.state != 'Z' && thread.state != 'X') return thread.tid;
+  }
+  return 0;
+}
+
 namespace {
 
 struct Name {

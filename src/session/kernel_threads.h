@@ -41,6 +41,10 @@ struct KernelProcess {
 // small files a thread.
 Result<KernelProcess> read_kernel_process(const std::string& proc, std::uint32_t pid);
 
+// The id of a thread of it that lives: the main thread may have ended before the others, and then
+// what /proc has below the process's own id is gone (maps, root). 0: none lives.
+std::uint32_t living_thread(const KernelProcess& process);
+
 // --- The files' texts; false or nullopt: not understood.
 bool parse_stat(std::string_view text, KernelThread& out);    // name, state
 void parse_status(std::string_view text, KernelThread& out);  // switches, inner id

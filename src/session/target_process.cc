@@ -26,6 +26,7 @@ namespace {
 constexpr char kProc[] = "/proc";
 // A busy collector drains every 5 ms; a look takes well under 1 ms a hundred chunks.
 constexpr int kJoinTries = 20;
+constexpr int kReplacedTries = 3;
 
 std::uint64_t clock_ns(clockid_t id) {
   timespec t{};
@@ -39,11 +40,61 @@ std::string who(const KernelProcess& process) {
 }
 
 Error permission_error(const KernelProcess& process) {
-  return {ErrorCode::kPermission,
-          who(process) + " belongs to user " + std::to_string(process.uid) +
-              ", and this user may not read its memory; run it as root (sudo), or as that user "
-              "with CAP_SYS_PTRACE",
+  std::string why = who(process) + " belongs to user " + std::to_string(process.uid);
+  if (::geteuid() == 0) {
+    why +=
+        ", and even root may not read its memory here; run it with CAP_SYS_PTRACE (docker run "
+        "--cap-add SYS_PTRACE), or outside this container";
+  } else if (::geteuid() == process.uid) {
+    why +=
+        " as this one does, and its memory may not be read all the same (it may not be dumped, "
+        "or kernel.yama.ptrace_scope forbids it); run it as root (sudo), or with "
+        "CAP_SYS_PTRACE";
+  } else {
+    why +=
+        ", and this user may not read its memory; run it as root (sudo), or as that user with "
+        "CAP_SYS_PTRACE";
+  }
+  return {ErrorCode::kPermission, std::move(why), kNoOffset};
+}
+
+Error no_recorder_error(const KernelProcess& process) {
+  return {ErrorCode::kNotFound,
+          who(process) +
+              " has no recorder of dial9 running; start one in it (dial9::Recorder::start, or "
+              "DIAL9_ENABLED=1 with recorder_from_env). One that keeps its thread buffers in "
+              "anonymous memory (DIAL9_ANONYMOUS_MEMORY) can't be found from outside",
           kNoOffset};
+}
+
+Error zombie_error(const KernelProcess& process) {
+  return {ErrorCode::kNotFound,
+          who(process) + " is dead (a zombie); `dial9 recover DIR` makes segments of what it left",
+          kNoOffset};
+}
+
+// By its maps, which the kernel gives to who may look into its memory.
+Result<std::string> read_maps(const KernelProcess& process, std::uint32_t tid) {
+  Result<std::string> maps =
+      read_whole_file(std::string(kProc) + "/" + std::to_string(tid) + "/maps");
+  if (!maps && maps.error().code == ErrorCode::kPermission) {
+    return std::unexpected(permission_error(process));
+  }
+  if (!maps) {
+    return make_error(ErrorCode::kNotFound, who(process) + " ended while it was looked at");
+  }
+  if (maps->empty()) {
+    return make_error(ErrorCode::kNotFound,
+                      who(process) +
+                          " has no memory of its own: it is a thread of the kernel, or "
+                          "it is just ending; give the id of a program");
+  }
+  return maps;
+}
+
+bool is_dead(std::uint32_t pid) {
+  const Result<KernelProcess> process = read_kernel_process(kProc, pid);
+  return !process || living_thread(*process) == 0;
 }
 
 // One chunk's use, as far as it tells what is missing.
@@ -61,8 +112,10 @@ bool is_same_place(const std::optional<ArenaSegment>& a, const std::optional<Are
 
 struct TargetProcess::State {
   std::uint32_t pid;
+  std::uint32_t tid;  // of a thread of it that lived
   ArenaReader reader;
   std::string run_directory;
+  std::vector<ArenaIdentity> others;  // of other recorders that run in it
 
   std::vector<ChunkView> read_chunks(TargetLook& look) const;
   bool read_segments(std::uint64_t history_bytes, const std::optional<ArenaSegment>& active,
@@ -76,42 +129,33 @@ TargetProcess::TargetProcess(TargetProcess&&) noexcept = default;
 TargetProcess& TargetProcess::operator=(TargetProcess&&) noexcept = default;
 TargetProcess::~TargetProcess() = default;
 
-std::string run_directory_in_maps(const std::string& maps) {
+std::string run_directory_in_maps(const std::string& maps, const std::string& boot_id) {
+  constexpr std::string_view kDeleted = " (deleted)";
   const std::string name = std::string("/") + kArenaName;
-  std::string found;
   std::istringstream lines(maps);
   for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with(kDeleted)) line.resize(line.size() - kDeleted.size());
     const std::size_t slash = line.find('/');
-    // A deleted file's directory is gone, or about to go.
-    if (slash == std::string::npos || !line.ends_with(name)) continue;
-    found = line.substr(slash, line.size() - slash - name.size());
+    if (slash == std::string::npos || !line.ends_with("/" + boot_id + name)) continue;
+    return line.substr(slash, line.size() - slash - name.size());
   }
-  return found;
+  return {};
 }
 
 Result<TargetProcess> TargetProcess::open(std::uint32_t pid) {
   const Result<KernelProcess> process = read_kernel_process(kProc, pid);
   if (!process) return std::unexpected(process.error());
-  const char main_state = process->threads.front().state;
-  if (main_state == 'Z' && process->threads.size() == 1) {
-    return make_error(
-        ErrorCode::kNotFound,
-        who(*process) + " is dead (a zombie); `dial9 recover DIR` makes segments of what it left");
-  }
-  const Result<std::string> maps =
-      read_whole_file(std::string(kProc) + "/" + std::to_string(pid) + "/maps");
-  if (!maps || maps->empty()) return std::unexpected(permission_error(*process));
-  Result<ArenaReader> reader = ArenaReader::open_process(static_cast<pid_t>(pid));
+  const std::uint32_t tid = living_thread(*process);
+  if (tid == 0) return std::unexpected(zombie_error(*process));
+  const Result<std::string> maps = read_maps(*process, tid);
+  if (!maps) return std::unexpected(maps.error());
+  std::vector<ArenaIdentity> others;
+  Result<ArenaReader> reader = ArenaReader::open_process(static_cast<pid_t>(tid), &others);
   if (!reader) {
-    const bool is_hidden = reader.error().code != ErrorCode::kNotFound && ::geteuid() != 0;
-    if (is_hidden) return std::unexpected(permission_error(*process));
-    Error error = reader.error();
-    if (error.code == ErrorCode::kNotFound) {
-      error.message = who(*process) +
-                      " has no recorder of dial9 running; start one in it "
-                      "(dial9::Recorder::start, or DIAL9_ENABLED=1 with recorder_from_env)";
-    }
-    return std::unexpected(error);
+    const ErrorCode code = reader.error().code;
+    if (code == ErrorCode::kPermission) return std::unexpected(permission_error(*process));
+    if (code == ErrorCode::kNotFound) return std::unexpected(no_recorder_error(*process));
+    return std::unexpected(reader.error());
   }
   if (reader->identity().pid != process->inner_pid) {
     return make_error(ErrorCode::kNotFound,
@@ -119,27 +163,35 @@ Result<TargetProcess> TargetProcess::open(std::uint32_t pid) {
                           std::to_string(reader->identity().pid) +
                           ", which it was forked from; it records nothing itself");
   }
-  return TargetProcess(
-      std::make_unique<State>(State{pid, std::move(*reader), run_directory_in_maps(*maps)}));
+  std::string directory = run_directory_in_maps(*maps, reader->identity().boot_id);
+  return TargetProcess(std::make_unique<State>(
+      State{pid, tid, std::move(*reader), std::move(directory), std::move(others)}));
 }
 
 std::vector<ChunkView> TargetProcess::State::read_chunks(TargetLook& look) const {
   std::vector<ChunkView> chunks;
   look.events_unreadable = 0;
   std::uint64_t unreadable = 0;
+  std::string why;  // of the last one
   for (const std::uint32_t i : reader.used_chunks()) {
     ChunkView view;
     const ChunkLook result = reader.read(i, &view);
+    // Of a recorder that was stopped all is in segments, and the memory of what no thread has open
+    // was given back.
+    if (result == ChunkLook::kUnreadable && !view.is_open && reader.stopped_ns() != 0) continue;
     look.events_unreadable += view.events_unreadable;
     if (result == ChunkLook::kRead) chunks.push_back(std::move(view));
-    if (result == ChunkLook::kUnreadable) ++unreadable;
+    if (result == ChunkLook::kUnreadable) {
+      ++unreadable;
+      if (view.problem) why = view.problem->message;
+    }
     // What a recycled chunk held is in a segment by now, or counted above: the join is looked at
     // again.
     if (result == ChunkLook::kRecycled) look.is_join_exact = false;
   }
   if (unreadable != 0)
     look.notes.push_back(plural(unreadable, "chunk") +
-                         (unreadable == 1 ? " was unreadable" : " were unreadable"));
+                         (unreadable == 1 ? " was unreadable: " : " were unreadable: ") + why);
   return chunks;
 }
 
@@ -148,7 +200,7 @@ bool TargetProcess::State::read_segments(std::uint64_t history_bytes,
                                          const std::optional<ArenaSegment>& active,
                                          TargetLook& look) const {
   if (history_bytes == 0 || run_directory.empty() || !active) return false;
-  const std::string directory = std::string(kProc) + "/" + std::to_string(pid) + "/root";
+  const std::string directory = std::string(kProc) + "/" + std::to_string(tid) + "/root";
   auto files = storage::expand_path(directory + run_directory);
   if (!files) {
     // In another mount namespace that can't be entered the plain path may still be the same one.
@@ -200,11 +252,15 @@ void TargetProcess::State::add_losses(TargetLook& look) const {
     look.losses.push_back(
         {loss.cause, loss.count - told, is_timed ? loss.first_ns : 0, is_timed ? loss.last_ns : 0});
   }
+  const auto add_off = [&](std::uint64_t since_ns, std::uint64_t until_ns) {
+    look.losses.push_back({kRecordingOff, 0, since_ns, until_ns});
+  };
   const ArenaReader::Off off = reader.off_stretch();
-  if (off.since_ns == 0) return;
-  look.losses.push_back(
-      {kRecordingOff, 0, off.since_ns, off.until_ns != 0 ? off.until_ns : look.now_ns});
-  if (off.until_ns == 0) look.off_since_ns = off.since_ns;
+  const bool is_off = off.since_ns != 0 && off.until_ns == 0;
+  if (off.since_ns != 0) add_off(off.since_ns, is_off ? look.now_ns : off.until_ns);
+  if (is_off) look.off_since_ns = off.since_ns;
+  look.stopped_ns = std::min(reader.stopped_ns(), look.now_ns);
+  if (look.stopped_ns != 0 && !is_off) add_off(look.stopped_ns, look.now_ns);
 }
 
 // A thread's records are whole from the opening of its oldest chunk that is still there without a
@@ -232,7 +288,24 @@ void TargetProcess::State::find_horizon(const std::vector<ChunkView>& chunks,
   look.chunks_complete_since_ns = since_ns;
 }
 
+// What was read is thrown away if the process has no such recorder any more.
 Result<TargetLook> TargetProcess::look(std::uint64_t history_bytes) {
+  for (int attempt = 0;; ++attempt) {
+    Result<TargetLook> look = look_once(history_bytes);
+    if (!look || living_thread(look->kernel) == 0) return look;
+    Result<TargetProcess> now = open(state_->pid);
+    if (!now && is_dead(state_->pid)) return look;
+    if (!now) return std::unexpected(now.error());
+    if (now->state_->reader.identity().boot_id == look->boot_id) return look;
+    if (attempt == kReplacedTries) {
+      return make_error(ErrorCode::kIo,
+                        who(look->kernel) + " starts one recorder after the other: try again");
+    }
+    *this = std::move(*now);
+  }
+}
+
+Result<TargetLook> TargetProcess::look_once(std::uint64_t history_bytes) {
   TargetLook look;
   std::vector<ChunkView> chunks;
   std::optional<ArenaSegment> before;
@@ -282,6 +355,10 @@ Result<TargetLook> TargetProcess::look(std::uint64_t history_bytes) {
   } else {
     look.kernel.pid = state_->pid;
     look.notes.push_back(kernel.error().message);
+  }
+  for (const ArenaIdentity& other : state_->others) {
+    look.notes.push_back("another recorder runs in it, too, as run " + other.boot_id +
+                         ": a second copy of the library, of which nothing is shown");
   }
   if (!look.is_join_exact) {
     look.notes.push_back(

@@ -45,6 +45,7 @@ struct TargetLook {
   std::vector<TargetLoss> losses;  // that no part tells of
   std::uint64_t events_unreadable = 0;
   std::uint64_t off_since_ns = 0;  // recording is off since then; 0: it is on
+  std::uint64_t stopped_ns = 0;    // its recorder was stopped then; 0: it runs
   std::uint64_t chunks_in_use = 0;
   std::uint64_t chunks_total = 0;
   std::vector<std::string> notes;  // what a reader should know, one line each
@@ -58,17 +59,21 @@ class TargetProcess {
   TargetProcess& operator=(TargetProcess&&) noexcept;
   ~TargetProcess();
 
-  // `history_bytes`: segments are taken, newest first, up to so many bytes; 0: none.
-  // Errors: kNotFound (the process ended, and nothing could be read), kIo.
+  // `history_bytes`: segments are taken, newest first, up to so many bytes; 0: none. Follows the
+  // process to another recorder that it has started meanwhile.
+  // Errors: kNotFound (the process ended, and nothing could be read; or it has no recorder any
+  // more, for it executed another program), kIo.
   Result<TargetLook> look(std::uint64_t history_bytes);
 
  private:
   struct State;
   explicit TargetProcess(std::unique_ptr<State> state);
+  Result<TargetLook> look_once(std::uint64_t history_bytes);
   std::unique_ptr<State> state_;
 };
 
-// The directory of the mapped thread buffers in the text of /proc/PID/maps; empty: none is a file.
-std::string run_directory_in_maps(const std::string& maps);
+// The directory of the run whose thread buffers are mapped, in the text of /proc/PID/maps; empty:
+// they are in no file. The file may be gone: its directory may have segments all the same.
+std::string run_directory_in_maps(const std::string& maps, const std::string& boot_id);
 
 }  // namespace dial9::internal

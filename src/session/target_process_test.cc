@@ -4,13 +4,16 @@
 #include "session/target_process.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "analysis/loader.h"
 #include "analysis/now.h"
@@ -58,6 +61,13 @@ class TargetProcessTest : public ::testing::Test {
 
   std::string directory_;
 };
+
+// Of the calling thread.
+bool drop_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[2]{};
+  return ::syscall(SYS_capset, &header, none) == 0;
+}
 
 // What every look at the hung child must show.
 void expect_hang(const analysis::Trace& trace, const TargetLook& look) {
@@ -232,18 +242,131 @@ TEST_F(TargetProcessTest, LookingCostsTheProcessNothing) {
   EXPECT_EQ(effort_of(id_of(child)), before);
 }
 
-TEST(RunDirectoryInMaps, IsThatOfTheMappedFile) {
+// Its threads hold on to their buffers, so these stay mapped.
+TEST_F(TargetProcessTest, ARecorderThatWasStoppedIsCalledThatAndNothingIsClaimedSince) {
+  for (const std::string& directory : {std::string(), directory_}) {
+    HangOptions options;
+    options.directory = directory;
+    options.stops = false;
+    options.then = HangOptions::Then::kStopsRecorder;
+    HungChild child(options);
+    ASSERT_TRUE(child.is_ready() && child.go_on());
+    const auto look = look_at(child, kAllHistory);
+    ASSERT_TRUE(look) << look.error().message;
+    EXPECT_NE(look->stopped_ns, 0U);
+    EXPECT_EQ(look->run_directory.empty(), directory.empty());
+    EXPECT_EQ(look->has_segments, !directory.empty());
+    const analysis::Trace trace = load(*look);
+    std::uint64_t until_ns = 0;
+    for (const TargetLoss& loss : look->losses) until_ns = std::max(until_ns, loss.last_ns);
+    EXPECT_EQ(until_ns, look->now_ns) << "nothing is known from the stop on";
+    for (const std::string& note : look->notes) ADD_FAILURE() << note;
+  }
+}
+
+TEST_F(TargetProcessTest, ALookFollowsTheProcessToTheRecorderThatItStartedMeanwhile) {
+  HangOptions options;
+  options.directory = directory_;
+  options.stops = false;
+  options.then = HangOptions::Then::kStartsAnother;
+  HungChild child(options);
+  ASSERT_TRUE(child.is_ready());
+  Result<TargetProcess> target = TargetProcess::open(id_of(child));
+  ASSERT_TRUE(target) << target.error().message;
+  const auto before = target->look(0);
+  ASSERT_TRUE(before && child.go_on());
+  const auto look = target->look(0);
+  ASSERT_TRUE(look) << look.error().message;
+  EXPECT_NE(look->boot_id, before->boot_id);
+  EXPECT_EQ(look->stopped_ns, 0U);
+  EXPECT_EQ(count(load(*look), "PollStartEvent"), 0U) << "those were the first one's";
+}
+
+TEST_F(TargetProcessTest, AProcessThatExecutedAnotherProgramHasNoRecorderAnyMore) {
+  HangOptions options;
+  options.directory = directory_;
+  options.stops = false;
+  options.then = HangOptions::Then::kExecs;
+  HungChild child(options);
+  ASSERT_TRUE(child.is_ready());
+  Result<TargetProcess> target = TargetProcess::open(id_of(child));
+  ASSERT_TRUE(target) << target.error().message;
+  ASSERT_TRUE(target->look(0) && child.go_on());
+  const auto look = target->look(0);
+  ASSERT_FALSE(look) << "what the program before it recorded is nothing of this one's";
+  EXPECT_EQ(look.error().code, ErrorCode::kNotFound);
+  EXPECT_NE(look.error().message.find("no recorder of dial9"), std::string::npos);
+}
+
+// Below its id /proc has no maps and no root then.
+TEST_F(TargetProcessTest, AProcessWhoseMainThreadHasEndedIsReadByTheOthers) {
+  for (const std::string& directory : {std::string(), directory_}) {
+    HangOptions options;
+    options.directory = directory;
+    options.stops = false;
+    options.early_polls = 20'000;  // some of them in segments
+    options.then = HangOptions::Then::kEnds;
+    HungChild child(options);
+    ASSERT_TRUE(child.is_ready() && child.go_on());
+    for (char state = '?'; state != 'Z';) {
+      const auto process = read_kernel_process("/proc", id_of(child));
+      ASSERT_TRUE(process) << process.error().message;
+      state = process->threads.front().state;
+    }
+    const auto look = look_at(child, kAllHistory);
+    ASSERT_TRUE(look) << look.error().message;
+    EXPECT_EQ(look->has_segments, !directory.empty());
+    expect_hang(load(*look), *look);
+  }
+}
+
+TEST_F(TargetProcessTest, AThreadOfTheKernelIsCalledThatAndNotForbidden) {
+  const auto kernel = read_kernel_process("/proc", 2);
+  if (!kernel || kernel->name != "kthreadd") GTEST_SKIP() << "no thread of the kernel is seen here";
+  const auto target = TargetProcess::open(2);
+  ASSERT_FALSE(target);
+  if (::geteuid() == 0) {
+    EXPECT_EQ(target.error().code, ErrorCode::kNotFound) << target.error().message;
+    EXPECT_NE(target.error().message.find("a thread of the kernel"), std::string::npos);
+  }
+}
+
+// As in a container: the cure isn't to become root.
+TEST_F(TargetProcessTest, RootThatMayNotReadIsToldWhatItLacks) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be root with fewer rights";
+  const HungChild child(HangOptions{});
+  ASSERT_TRUE(child.is_ready());
+  Error error;
+  std::thread([&] {  // rights are a thread's
+    if (!drop_capabilities()) return;
+    const auto target = TargetProcess::open(id_of(child));
+    if (!target) error = target.error();
+  })
+      .join();
+  if (error.message.empty()) GTEST_SKIP() << "rights can't be dropped, or none is needed here";
+  EXPECT_EQ(error.code, ErrorCode::kPermission);
+  EXPECT_NE(error.message.find("CAP_SYS_PTRACE"), std::string::npos) << error.message;
+  EXPECT_EQ(error.message.find("as root (sudo)"), std::string::npos) << error.message;
+}
+
+TEST(RunDirectoryInMaps, IsThatOfTheRunAmongTheMappedFiles) {
   EXPECT_EQ(
       run_directory_in_maps("7f00-7f10 r-xp 00000000 08:01 1 /usr/lib/libc.so\n"
-                            "7f20-7f30 rw-s 00000000 08:01 5  /var/d 9/abcd-7/thread-buffers.d9\n"),
+                            "7f20-7f30 rw-s 00000000 08:01 5  /var/d 9/abcd-7/thread-buffers.d9\n"
+                            "7f40-7f50 rw-s 00000000 08:01 6  /other/efgh-7/thread-buffers.d9\n",
+                            "abcd-7"),
       "/var/d 9/abcd-7");
 }
 
-TEST(RunDirectoryInMaps, IsNoneForAMemoryFileOrARemovedOne) {
-  EXPECT_EQ(run_directory_in_maps(
-                "7f20-7f30 rw-s 00000000 00:01 5 /memfd:dial9-thread-buffers (deleted)\n"
-                "7f20-7f30 rw-s 00000000 08:01 5 /d/abcd-7/thread-buffers.d9 (deleted)\n"),
-            "");
+// The file may have been removed alone, or by the end of its recorder.
+TEST(RunDirectoryInMaps, IsThereWithoutTheFileToo) {
+  const char maps[] = "7f20-7f30 rw-s 00000000 08:01 5 /d/abcd-7/thread-buffers.d9 (deleted)\n";
+  EXPECT_EQ(run_directory_in_maps(maps, "abcd-7"), "/d/abcd-7");
+}
+
+TEST(RunDirectoryInMaps, IsNoneForAMemoryFile) {
+  const char maps[] = "7f20-7f30 rw-s 00000000 00:01 5 /memfd:dial9-thread-buffers (deleted)\n";
+  EXPECT_EQ(run_directory_in_maps(maps, "abcd-7"), "");
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/testing/hung_child.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,13 +66,30 @@ void hang(Hang& hang, bool is_first, const HangOptions& options, runtime::TaskRe
   const std::lock_guard never(is_first ? hang.second : hang.first);
 }
 
-[[noreturn]] void be_child(const HangOptions& options, int ready) {
+RecorderOptions recorder_options(const HangOptions& options) {
+  return options.directory.empty() ? RecorderOptions::memory(16 << 20)
+                                   : RecorderOptions::disk(options.directory);
+}
+
+// Says so by the end of `done`.
+void go_on(const HangOptions& options, Recorder& recorder, int done) {
+  using Then = HangOptions::Then;
+  if (options.then == Then::kExecs) ::execl("/bin/sleep", "sleep", "1000", nullptr);
+  if (options.then == Then::kStopsRecorder || options.then == Then::kStartsAnother) {
+    recorder.stop(std::chrono::seconds(60));
+  }
+  if (options.then == Then::kStartsAnother) {
+    static auto another = Recorder::start(recorder_options(options));
+    if (!another.second) ::_exit(10);
+  }
+  ::close(done);
+  if (options.then == Then::kEnds) ::syscall(SYS_exit, 0);
+}
+
+[[noreturn]] void be_child(const HangOptions& options, int ready, int go = -1, int done = -1) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  auto [recorder, status] =
-      options.has_recorder
-          ? Recorder::start(options.directory.empty() ? RecorderOptions::memory(16 << 20)
-                                                      : RecorderOptions::disk(options.directory))
-          : std::pair<Recorder, Status>();
+  auto [recorder, status] = options.has_recorder ? Recorder::start(recorder_options(options))
+                                                 : std::pair<Recorder, Status>();
   if (!status) ::_exit(3);
   static runtime::Place starved_place{"starved.cc:3"};
   Hang state;
@@ -89,6 +108,7 @@ void hang(Hang& hang, bool is_first, const HangOptions& options, runtime::TaskRe
   tell(held[1]);
   if (options.turns_off) recorder.disable();
   tell(ready);
+  if (go >= 0 && hear(go, 1)) go_on(options, recorder, done);
   one.join();  // for ever
   ::_exit(6);
 }
@@ -124,14 +144,19 @@ bool stop(pid_t pid) {
 
 HungChild::HungChild(const HangOptions& options) {
   int ready[2];
-  if (::pipe(ready) != 0) return;
+  int go[2];
+  int done[2];
+  // An exec closes its end of `done`.
+  if (::pipe(ready) != 0 || ::pipe(go) != 0 || ::pipe2(done, O_CLOEXEC) != 0) return;
   const pid_t child = ::fork();
   if (child == 0) {
-    ::close(ready[0]);
+    for (const int fd : {ready[0], go[1], done[0]}) ::close(fd);
     if (options.has_own_pids) be_parent_of_namespace(options, ready[1]);
-    be_child(options, ready[1]);
+    be_child(options, ready[1], go[0], done[1]);
   }
-  ::close(ready[1]);
+  for (const int fd : {ready[1], go[0], done[1]}) ::close(fd);
+  go_ = go[1];
+  done_ = done[0];
   if (options.has_own_pids) {
     between_ = child;
     is_ready_ = ::read(ready[0], &pid_, sizeof pid_) == static_cast<ssize_t>(sizeof pid_);
@@ -149,6 +174,16 @@ void HungChild::kill_now() {
   pid_ = between_ = -1;
 }
 
-HungChild::~HungChild() { kill_now(); }
+bool HungChild::go_on() {
+  char byte = 0;
+  tell(go_);
+  return ::read(done_, &byte, 1) == 0;  // an exec has its new memory when it closes descriptors
+}
+
+HungChild::~HungChild() {
+  kill_now();
+  ::close(go_);
+  ::close(done_);
+}
 
 }  // namespace dial9::testing
