@@ -18,9 +18,10 @@ inline const char* name_of(std::uint64_t number) {
 
 struct Counters {
   struct alignas(64) Line {
-    std::atomic<std::uint64_t> value;  // record calls that have returned
+    std::atomic<std::uint64_t> value;  // calls that have returned, one event each
   };
-  Line done[kThreads];
+  Line done[kThreads];   // numbered events, from 0 on
+  Line other[kThreads];  // wakes, begins and ends of polls and of spans
   std::atomic<std::uint64_t> is_recording;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

@@ -24,6 +24,9 @@ namespace {
 class Contents : public format::Visitor {
  public:
   std::vector<std::uint64_t> numbers[kThreads];
+  std::vector<std::uint64_t> polled;  // tasks: each is polled once
+  std::vector<std::uint64_t> spans;   // ids of those that were entered
+  std::uint64_t others = 0;           // wakes, begins and ends of polls and of spans
   std::uint64_t lost = 0;
 
   bool on_event(const format::Event& event) override {
@@ -40,6 +43,8 @@ class Contents : public format::Visitor {
       // Only for want of room while it lived: nothing by the kill.
       EXPECT_TRUE(cause == "arena_full" || cause == "thread_share") << cause;
       EXPECT_NE(event.values[1].bits, 0U) << "of unknown size";
+    } else {
+      take_other(event);
     }
     return true;
   }
@@ -60,8 +65,26 @@ class Contents : public format::Visitor {
     return decoder_->string(static_cast<std::uint32_t>(value.bits)).value_or("not in the pool");
   }
 
+  void take_other(const format::Event& event) {
+    const std::string_view name = event.schema.name;
+    const bool is_enter = name.starts_with("SpanEnter");
+    if (name == "PollStartEvent") polled.push_back(event.values[2].bits);
+    if (is_enter) spans.push_back(event.values[1].bits);
+    if (is_enter || name == "PollStartEvent" || name == "PollEndEvent" ||
+        name == "WakeEventEvent" || name.starts_with("SpanExit")) {
+      ++others;
+    }
+  }
+
   const format::Decoder* decoder_ = nullptr;
 };
+
+// Sorts them.
+void expect_each_once(std::vector<std::uint64_t>& numbers, const std::string& what) {
+  std::sort(numbers.begin(), numbers.end());
+  EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end())
+      << what << " is there twice";
+}
 
 }  // namespace
 
@@ -122,15 +145,17 @@ void Life::check(const std::string& run) const {
   for (std::uint64_t t = 0; t < kThreads; ++t) {
     auto& numbers = contents.numbers[t];
     const std::uint64_t calls = counters_->done[t].value.load();
-    std::sort(numbers.begin(), numbers.end());
-    EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end())
-        << "thread " << t << " has an event twice";
+    expect_each_once(numbers, "an event of thread " + std::to_string(t));
     if (!numbers.empty()) {
       EXPECT_LE(numbers.back(), calls) << "an event that never was";
     }
-    done += calls;
+    done += calls + counters_->other[t].value.load();
     found += numbers.size();
   }
+  expect_each_once(contents.polled, "a poll");
+  expect_each_once(contents.spans, "a span");
+  EXPECT_EQ(contents.polled.empty(), contents.others == 0);
+  found += contents.others;
   EXPECT_GE(found + contents.lost, done) << "published events are missing";
   EXPECT_LE(found + contents.lost, done + kThreads);
   EXPECT_GT(done, 0U);

@@ -8,6 +8,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dial9/event.h>
 #include <dial9/recorder.h>
+#include <dial9/runtime.h>
+#include <dial9/span.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -27,6 +29,7 @@
 #include "counters.h"
 
 DIAL9_EVENT(Numbered, (std::uint64_t, thread), (std::uint64_t, number), (dial9::interned, name));
+DIAL9_SPAN(Work, "work", DIAL9_FIELDS((std::uint64_t, number)));
 
 namespace {
 
@@ -37,12 +40,40 @@ void wait_us(long us) {
   ::nanosleep(&t, nullptr);
 }
 
+void count(std::atomic<std::uint64_t>& calls) {
+  calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+// The events that have shorter ways of their own to the buffer.
+void work_on(std::uint64_t thread, std::uint64_t number, dial9::runtime::RuntimeId runtime,
+             std::atomic<std::uint64_t>& calls) {
+  static dial9::runtime::Place place{"recording_child.cc:1"};
+  const dial9::runtime::TaskRef task{(thread + 1) << 22 | (number & 0x3F'FFFF), &place};
+  dial9::runtime::task_ready(task.id);
+  count(calls);
+  {
+    const dial9::runtime::PollScope poll(runtime, task);
+    count(calls);
+    if (number % 9 == 0) {
+      {
+        const dial9::span<Work> span({number});
+        count(calls);
+      }
+      count(calls);
+    }
+  }
+  count(calls);
+}
+
 // Bursts, so that the collector and the disk keep up on a small machine: losses are allowed and
 // counted, but they aren't what this is about.
 void record_on(std::uint64_t thread, Counters* counters, const std::atomic<bool>* is_done) {
+  static const auto runtime = dial9::runtime::register_runtime("survival");
+  dial9::runtime::enter_worker(runtime);
   for (std::uint64_t number = 0; !is_done->load(std::memory_order_relaxed); ++number) {
     dial9::record(Numbered{thread, number, dial9::testing::name_of(number)});
     counters->done[thread].value.store(number + 1, std::memory_order_relaxed);
+    if (number % 3 == 0) work_on(thread, number, runtime, counters->other[thread].value);
     // And ever slower, so that a child that lives long doesn't outgrow its budget.
     if (number % 64 == 63) wait_us(200 + static_cast<long>(number / 100));
   }
