@@ -130,7 +130,12 @@ std::string workers_text(const ProcessView& view) {
 
 std::string waits_text(const ProcessView& view, const char* title,
                        const std::vector<TaskWait>& waits, std::uint64_t count) {
-  std::string out = std::string("\n") + title + ": " + counted(count, "task") + "\n";
+  const bool is_least = may_miss_waits(view);
+  std::string out =
+      std::string("\n") + title + ": " +
+      (is_least && count == 0 ? "none known"
+                              : (is_least ? "at least " : "") + counted(count, "task")) +
+      "\n";
   for (const TaskWait& wait : waits) {
     out += "  " + human_duration(age(view, wait.since_ns)) + "  " + task_name(view, wait.task) +
            (wait.is_inferred ? " (never ran since its spawn)" : "") + "\n";

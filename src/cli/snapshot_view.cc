@@ -217,6 +217,10 @@ ProcessView make_view(TargetLook look, std::size_t max_rows) {
   return view;
 }
 
+bool may_miss_waits(const ProcessView& view) {
+  return view.complete_since_ns > view.look.recorder_started_ns || view.now.uncertain_tasks != 0;
+}
+
 const KernelThread* thread_of(const ProcessView& view, const analysis::WorkerNow& worker) {
   const analysis::Lane& lane = view.trace.lanes[worker.lane];
   std::uint32_t tid = lane.tid;

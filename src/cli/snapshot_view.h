@@ -28,6 +28,10 @@ struct ProcessView {
 // `max_rows` of each list of tasks and places.
 ProcessView make_view(internal::TargetLook look, std::size_t max_rows);
 
+// More tasks may wait, and for longer, than are known to: the history isn't whole, or there are
+// some that can't be judged.
+bool may_miss_waits(const ProcessView& view);
+
 // A stream with a clock pair of the look's moment, `snapshot.…` metadata, a RecorderLossEvent for
 // each loss that no part tells of, and a ThreadStateEvent a thread.
 std::vector<std::uint8_t> encode_look(const internal::TargetLook& look);

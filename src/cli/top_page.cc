@@ -66,7 +66,7 @@ std::string name_of(const ProcessView& view, analysis::NameId name) {
   return printable(view.trace.names.text(name));
 }
 
-std::string head_line(const ProcessView& view) {
+std::vector<std::string> head_parts(const ProcessView& view) {
   std::uint64_t polling = 0;
   std::uint64_t parked = 0;
   std::uint64_t uncertain = 0;
@@ -75,25 +75,42 @@ std::string head_line(const ProcessView& view) {
     parked += worker.doing == WorkerDoing::kParked ? 1 : 0;
     uncertain += worker.is_uncertain ? 1 : 0;
   }
-  return printable(view.look.kernel.name) + " (" + std::to_string(view.look.kernel.pid) + ")  " +
-         analysis::iso_time(view.look.realtime_ns).substr(11, 8) + "Z  " +
-         analysis::counted(view.now.workers.size(), "worker") + ": " + human_count(polling) +
-         " in polls, " + human_count(parked) + " parked" +
-         (uncertain == 0 ? "" : ", " + human_count(uncertain) + " uncertain") + "  " +
-         analysis::counted(view.look.kernel.threads.size(), "thread");
+  return {printable(view.look.kernel.name) + " (" + std::to_string(view.look.kernel.pid) + ")",
+          analysis::iso_time(view.look.realtime_ns).substr(11, 8) + "Z",
+          analysis::counted(view.now.workers.size(), "worker") + ": " + human_count(polling) +
+              " in polls, " + human_count(parked) + " parked" +
+              (uncertain == 0 ? "" : ", " + human_count(uncertain) + " uncertain"),
+          analysis::counted(view.look.kernel.threads.size(), "thread")};
 }
 
-std::string second_line(const ProcessView& view) {
+std::vector<std::string> second_parts(const ProcessView& view) {
   std::string wait = "none known";
   if (!view.now.ready.empty()) {
     const analysis::TaskWait& longest = view.now.ready.front();
-    wait = human_count(view.now.ready_count) + ", longest " + age_text(view, longest.since_ns) +
-           " (" + task_name(view, longest.task) + ")";
+    const std::string least = may_miss_waits(view) ? ">=" : "";
+    wait = least + human_count(view.now.ready_count) + ", longest " + least +
+           age_text(view, longest.since_ns) + " (" + task_name(view, longest.task) + ")";
+  } else if (!may_miss_waits(view)) {
+    wait = "0";
   }
-  return "buffers " + human_count(view.look.chunks_in_use) + "/" +
-         human_count(view.look.chunks_total) + "  lost " +
-         (view.trace.has_unknown_loss() ? "unknown" : human_count(view.trace.lost_events())) +
-         "  ready, not run: " + wait;
+  return {
+      "buffers " + human_count(view.look.chunks_in_use) + "/" + human_count(view.look.chunks_total),
+      "lost " + (view.trace.has_unknown_loss() ? "unknown" : human_count(view.trace.lost_events())),
+      "ready, not run: " + wait};
+}
+
+// As many of them a line as fit.
+void add_lines(const std::vector<std::string>& parts, std::size_t width,
+               std::vector<std::string>& lines) {
+  std::string line;
+  for (const std::string& part : parts) {
+    if (!line.empty() && columns(line) + 2 + columns(part) > width) {
+      lines.push_back(std::move(line));
+      line.clear();
+    }
+    line += (line.empty() ? "" : "  ") + part;
+  }
+  lines.push_back(std::move(line));
 }
 
 std::string worker_line(const ProcessView& view, const WorkerNow& worker, std::size_t width) {
@@ -179,7 +196,9 @@ std::string cut_to(std::string_view text, std::size_t width) {
 
 std::vector<std::string> top_page(const ProcessView& view, std::size_t width, std::size_t height) {
   width = std::max(width, kLeastWidth);
-  std::vector<std::string> lines = {head_line(view), second_line(view)};
+  std::vector<std::string> lines;
+  add_lines(head_parts(view), width, lines);
+  add_lines(second_parts(view), width, lines);
   for (const std::string& note : view.look.notes) lines.push_back("note: " + printable(note));
   std::vector<std::string> below = queue_lines(view);
   for (std::string& line : place_lines(view)) below.push_back(std::move(line));

@@ -68,6 +68,13 @@ TEST(TopPage, AStateThatALossMayHaveEndedHasAQuestionMark) {
   EXPECT_FALSE(has_line(top_page(view_of(builder, 110 * kMs), 80, 40), "in poll?"));
 }
 
+TEST(TopPage, ANarrowTerminalHasTheHeadInMoreLines) {
+  const auto lines = top_page(busy_view(2), 40, 24);
+  EXPECT_EQ(lines[0].find("service (70)  "), 0U) << lines[0];
+  EXPECT_EQ(lines[1], "2 workers: 0 in polls, 0 parked");
+  EXPECT_TRUE(has_line(lines, "ready, not run: "));
+}
+
 TEST(TopPage, WorkersThatDoNotFitAreCounted) {
   EXPECT_TRUE(has_line(top_page(busy_view(40), 100, 24), "more"));
   EXPECT_FALSE(has_line(top_page(busy_view(40), 100, kNoHeight), "more"));
@@ -139,7 +146,23 @@ TEST(TopPage, ATaskThatWaitsHasANumberWhereItsPlaceIsUnknown) {
   builder.poll(10 * kMs, 20 * kMs, 0, 1, "other.cc:1");
   builder.wake(30 * kMs, 1583);
   EXPECT_TRUE(has_line(top_page(view_of(builder, 110 * kMs), 120, kNoHeight),
-                       "ready, not run: 1, longest 80.0 ms (task 1583)"));
+                       "ready, not run: >=1, longest >=80.0 ms (task 1583)"));
+}
+
+// The chunks alone reach back some milliseconds: who waits for longer isn't known.
+TEST(TopPage, WaitsAreTheLeastWhereTheHistoryIsNotWhole) {
+  TraceBuilder builder;
+  builder.wake(30 * kMs, 1583);
+  ProcessView view = view_of(builder, 110 * kMs);
+  EXPECT_TRUE(has_line(top_page(view, 120, kNoHeight), "ready, not run: 1, longest 80.0 ms"));
+  EXPECT_NE(snapshot_text(view, "").find("ready, but not run, the longest first: 1 task\n"),
+            std::string::npos);
+  view.complete_since_ns = 20 * kMs;
+  EXPECT_TRUE(has_line(top_page(view, 120, kNoHeight), "ready, not run: >=1, longest >=80.0 ms"));
+  const std::string text = snapshot_text(view, "");
+  EXPECT_NE(text.find("ready, but not run, the longest first: at least 1 task\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("suspended, the longest first: none known\n"), std::string::npos);
 }
 
 TEST(TopPage, AProcessWithoutWorkersHasAPageToo) {
