@@ -141,8 +141,12 @@ Check check_directory(const DirectoryFacts& facts) {
     return judge(check, Verdict::kOk, "none: segments stay in memory (DIAL9_MEMORY_RING)");
   }
   if (!facts.error.empty()) {
-    return judge(check, Verdict::kWrong, facts.error,
-                 "give a directory that this user may write to: --dir or DIAL9_TRACE_DIR");
+    const std::string other = "give another directory: --dir or DIAL9_TRACE_DIR";
+    const char* cure = facts.error_number == ENOSPC || facts.error_number == EDQUOT
+                           ? "free space there (or inodes, or quota), or "
+                       : facts.error_number == EROFS ? "mount it for writing, or "
+                                                     : "let this user write there, or ";
+    return judge(check, Verdict::kWrong, facts.error, cure + other);
   }
   const std::string seen = facts.path + " on " + facts.file_system;
   if (facts.is_remote) {

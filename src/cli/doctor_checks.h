@@ -59,6 +59,7 @@ struct DirectoryFacts {
   std::string error;        // of making, writing, syncing, renaming, removing a file in it
   std::string file_system;  // "ext4", "tmpfs", ...; or its magic number
   bool is_remote = false;
+  int error_number = 0;  // errno of `error`
 };
 Check check_directory(const DirectoryFacts& facts);
 

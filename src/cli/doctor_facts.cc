@@ -56,22 +56,24 @@ constexpr FileSystem kFileSystems[] = {
     {0x00C36400, "ceph", true},
 };
 
-std::string what_failed(const char* action, const std::string& path) {
-  return std::string("can't ") + action + " '" + path + "': " + std::strerror(errno);
+std::string what_failed(const char* action, const std::string& path, int* number = nullptr) {
+  const int error = errno;
+  if (number != nullptr) *number = error;
+  return std::string("can't ") + action + " '" + path + "': " + std::strerror(error);
 }
 
 // Makes, writes, syncs, renames and removes a file. Empty: all of it worked.
-std::string try_files(const std::string& directory) {
+std::string try_files(const std::string& directory, int* number) {
   const std::string path = directory + "/trial";
   const std::string other = directory + "/trial.renamed";
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd) return what_failed("create", path);
+  if (!fd) return what_failed("create", path, number);
   if (::write(fd.get(), path.data(), path.size()) != static_cast<ssize_t>(path.size())) {
-    return what_failed("write", path);
+    return what_failed("write", path, number);
   }
-  if (::fsync(fd.get()) != 0) return what_failed("sync", path);
-  if (::rename(path.c_str(), other.c_str()) != 0) return what_failed("rename", path);
-  if (::unlink(other.c_str()) != 0) return what_failed("remove", other);
+  if (::fsync(fd.get()) != 0) return what_failed("sync", path, number);
+  if (::rename(path.c_str(), other.c_str()) != 0) return what_failed("rename", path, number);
+  if (::unlink(other.c_str()) != 0) return what_failed("remove", other, number);
   return {};
 }
 
@@ -86,28 +88,51 @@ std::uint64_t segment_bytes(const RecorderOptions& options) {
                                     : std::min(100 * kMiB, options.budget_bytes / 4);
 }
 
-// MemAvailable, and what the cgroup leaves if that is less. nullopt: neither can be read.
-std::optional<std::uint64_t> available_memory() {
+// What a group and those around it leave, of each what its two files say. `leaf` is the process's
+// own below `root`.
+void take_left(const std::string& root, const std::string& leaf, const char* most_name,
+               const char* used_name, std::optional<std::uint64_t>& available) {
+  for (fs::path group = leaf;; group = group.parent_path()) {
+    const std::string most = read_text(root + group.string() + "/" + most_name);
+    const std::string used = read_text(root + group.string() + "/" + used_name);
+    if (!most.empty() && !most.starts_with("max") && !used.empty()) {
+      const std::uint64_t limit = std::strtoull(most.c_str(), nullptr, 10);
+      const std::uint64_t taken = std::strtoull(used.c_str(), nullptr, 10);
+      const std::uint64_t left = limit > taken ? limit - taken : 0;
+      available = std::min(available.value_or(left), left);
+    }
+    if (group == group.parent_path()) return;
+  }
+}
+
+}  // namespace
+
+// "4:memory:/a" of version 1, "0::/a" of version 2.
+std::optional<std::uint64_t> available_memory(const std::string& root) {
   std::optional<std::uint64_t> available;
-  std::istringstream lines(read_text("/proc/meminfo"));
+  std::istringstream lines(read_text(root + "/proc/meminfo"));
   for (std::string line; std::getline(lines, line);) {
     unsigned long long kib = 0;
     if (std::sscanf(line.c_str(), "MemAvailable: %llu", &kib) == 1) available = kib * 1024;
   }
-  std::istringstream groups(read_text("/proc/self/cgroup"));
+  std::istringstream groups(read_text(root + "/proc/self/cgroup"));
   for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::/")) continue;
-    const std::string group = "/sys/fs/cgroup" + line.substr(3);
-    const std::string most = read_text(group + "/memory.max");
-    const std::string used = read_text(group + "/memory.current");
-    if (most.empty() || most.starts_with("max") || used.empty()) continue;
-    const std::uint64_t limit = std::strtoull(most.c_str(), nullptr, 10);
-    const std::uint64_t taken = std::strtoull(used.c_str(), nullptr, 10);
-    const std::uint64_t left = limit > taken ? limit - taken : 0;
-    available = std::min(available.value_or(left), left);
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(":/", first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string group = line.substr(second + 1);
+    if (controllers == ",,") {
+      take_left(root + "/sys/fs/cgroup", group, "memory.max", "memory.current", available);
+    } else if (controllers.find(",memory,") != std::string::npos) {
+      take_left(root + "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes",
+                "memory.usage_in_bytes", available);
+    }
   }
   return available;
 }
+
+namespace {
 
 std::string find_debug_file(const std::string& path, const ElfFacts& elf) {
   std::vector<std::string> candidates;
@@ -145,14 +170,14 @@ TrialDirectory::TrialDirectory(const std::string& directory) {
   }
   for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
     if (::mkdir(at->c_str(), 0755) != 0) {
-      error_ = what_failed("make the directory", at->string());
+      error_ = what_failed("make the directory", at->string(), &error_number_);
       return;
     }
     made_.push_back(at->string());
   }
   std::string pattern = root.string() + "/.dial9-doctor-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) {
-    error_ = what_failed("make a directory in", root.string());
+    error_ = what_failed("make a directory in", root.string(), &error_number_);
     return;
   }
   path_ = pattern;
@@ -169,11 +194,13 @@ DirectoryFacts look_at_directory(const std::string& directory, const TrialDirect
   facts.is_memory = directory.empty();
   facts.path = directory;
   if (facts.is_memory) return facts;
-  facts.error = trial.error().empty() ? try_files(trial.path()) : trial.error();
+  facts.error = trial.error();
+  facts.error_number = trial.error_number();
+  if (facts.error.empty()) facts.error = try_files(trial.path(), &facts.error_number);
   if (!facts.error.empty()) return facts;
   struct statfs fs_facts{};
   if (::statfs(trial.path().c_str(), &fs_facts) != 0) {
-    facts.error = what_failed("look at", directory);
+    facts.error = what_failed("look at", directory, &facts.error_number);
     return facts;
   }
   const auto magic = static_cast<unsigned long>(fs_facts.f_type) & 0xFFFF'FFFFUL;
@@ -194,7 +221,7 @@ SpaceFacts look_at_space(const RecorderOptions& options, const TrialDirectory& t
   facts.budget_bytes = options.budget_bytes;
   facts.arena_bytes = options.arena_bytes;
   if (facts.is_memory) {
-    const auto available = available_memory();
+    const auto available = available_memory("");
     if (!available) facts.error = "/proc/meminfo can't be read";
     facts.available_bytes = available.value_or(0);
     return facts;

@@ -26,16 +26,21 @@ class TrialDirectory {
   TrialDirectory& operator=(const TrialDirectory&) = delete;
   const std::string& path() const { return path_; }  // empty: see error
   const std::string& error() const { return error_; }
+  int error_number() const { return error_number_; }  // its errno
 
  private:
   std::string path_;
   std::string error_;
+  int error_number_ = 0;
   std::vector<std::string> made_;  // directories above it that were not there, topmost first
 };
 
 // `trial` is where files are tried out.
 DirectoryFacts look_at_directory(const std::string& directory, const TrialDirectory& trial);
 SpaceFacts look_at_space(const RecorderOptions& options, const TrialDirectory& trial);
+// MemAvailable, and what the cgroup and those around it leave if that is less; of the files below
+// `root`, which is empty but in tests. nullopt: neither can be read.
+std::optional<std::uint64_t> available_memory(const std::string& root);
 LimitFacts look_at_limits(const RecorderOptions& options);
 SchedFacts look_at_sched();
 PerfFacts look_at_perf();

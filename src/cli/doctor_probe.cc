@@ -181,7 +181,7 @@ ProbeFacts run_probe(const ProbeOptions& options) {
   facts.recording.dropped = stopped.events_dropped;
   if (!is_memory) unread = read_directory(first.directory, census);
   if (!unread.empty()) {
-    facts.recording.error = unread + (said.empty() ? "" : " (the recorder: " + said + ")");
+    facts.recording.error = said.empty() ? unread : said + " (and read back: " + unread + ")";
   }
   count_parts(census, has_usage, facts.recording);
   return facts;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/unique_fd.h"
@@ -106,6 +107,49 @@ TEST(DoctorChecks, ADirectoryThatCannotBeWrittenIsWrong) {
       check_directory({false, "/d", "can't create '/d/x': Permission denied", "", false});
   EXPECT_EQ(check.verdict, Verdict::kWrong);
   EXPECT_NE(check.cure.find("DIAL9_TRACE_DIR"), std::string::npos);
+}
+
+TEST(DoctorChecks, TheCureOfADirectoryIsThatOfItsError) {
+  const auto cure = [](int error) {
+    return check_directory({false, "/d", "can't", "", false, error}).cure;
+  };
+  EXPECT_EQ(cure(ENOSPC).find("free space there"), 0U) << cure(ENOSPC);
+  EXPECT_EQ(cure(EROFS).find("mount it for writing"), 0U) << cure(EROFS);
+  EXPECT_EQ(cure(EACCES).find("let this user write there"), 0U) << cure(EACCES);
+}
+
+class Memory : public ::testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << text;
+  }
+  Memory() { write("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    8000 kB\n"); }
+  ~Memory() override { std::filesystem::remove_all(root_); }
+  const std::string root_ =
+      ::testing::TempDir() + "dial9-doctor-memory-" + std::to_string(::getpid());
+};
+
+TEST_F(Memory, IsWhatTheMachineHasWhereNoGroupLeavesLess) {
+  write("/proc/self/cgroup", "0::/a/b\n");
+  write("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  write("/sys/fs/cgroup/a/b/memory.current", "1\n");
+  EXPECT_EQ(available_memory(root_), 8000U * 1024);
+}
+
+TEST_F(Memory, IsWhatAGroupAroundTheOwnOneLeaves) {
+  write("/proc/self/cgroup", "0::/a/b\n");
+  write("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  write("/sys/fs/cgroup/a/memory.max", "1000000\n");
+  write("/sys/fs/cgroup/a/memory.current", "400000\n");
+  EXPECT_EQ(available_memory(root_), 600'000U);
+}
+
+TEST_F(Memory, OfGroupsOfVersion1IsSeenToo) {
+  write("/proc/self/cgroup", "9:cpu,cpuacct:/x\n4:memory:/a\n0::/\n");
+  write("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1000000\n");
+  write("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "1500000\n");
+  EXPECT_EQ(available_memory(root_), 0U);
 }
 
 TEST(DoctorChecks, ARemoteFileSystemIsAWarning) {
