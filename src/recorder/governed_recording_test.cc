@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dial9/event.h"
+#include "dial9/runtime.h"
 #include "recorder/governor.h"
 #include "recorder/shedding.h"
 #include "recorder/stream_source.h"
@@ -102,17 +103,17 @@ class Shop {
   std::vector<std::thread> threads_;
 };
 
-// The weights of the events' class: how many a kept one stands for, by time.
+// The weights of a class: how many a kept one stands for, by time.
 class Weights {
  public:
-  explicit Weights(const Trace& trace) {
+  Weights(const Trace& trace, const std::string& of) {
     const std::vector<std::string> classes = trace.texts("RecorderShedEvent", "class");
     const std::vector<std::uint64_t> ends = trace.stamps("RecorderShedEvent");
     const std::vector<std::uint64_t> begins = trace.numbers("RecorderShedEvent", "since_ns");
     const std::vector<std::uint64_t> kept = trace.numbers("RecorderShedEvent", "kept");
     const std::vector<std::uint64_t> shed = trace.numbers("RecorderShedEvent", "shed");
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      if (classes[i] != "events" || kept[i] == 0) continue;
+      if (classes[i] != of || kept[i] == 0) continue;
       const double weight = 1 + static_cast<double>(shed[i]) / static_cast<double>(kept[i]);
       windows_[begins[i]] = {ends[i], weight};
     }
@@ -149,7 +150,7 @@ TEST(GovernedRecording, keeps_a_burst_within_its_budget_and_its_totals_near_the_
 
   const Trace trace = shop.recorder().read();
   const Truth truth = shop.truth();
-  const Weights weights(trace);
+  const Weights weights(trace, "events");
   double orders = 0;
   double amount = 0;
   double refunds = 0;
@@ -164,6 +165,78 @@ TEST(GovernedRecording, keeps_a_burst_within_its_budget_and_its_totals_near_the_
   expect_within_3_percent(orders, truth.orders);
   expect_within_3_percent(amount, truth.amount);
   expect_within_3_percent(refunds, truth.refunds);
+}
+
+// What four workers of many tasks did, which are woken and polled.
+struct Polled {
+  std::uint64_t polls = 0;
+  std::uint64_t amount = 0;  // of each poll what its task is worth
+};
+std::uint64_t worth(std::uint64_t task) { return 100 + task * 7919 % 37; }
+
+Polled poll_for(SteppedRecorder& recorder, std::uint64_t steps, std::uint64_t polls_a_step) {
+  static const runtime::RuntimeId id = runtime::register_runtime("shop");
+  static runtime::Place place{"shop.cc:1"};
+  constexpr std::uint64_t kTasks = 3'001;
+  std::barrier barrier(kThreads + 1);
+  Polled parts[kThreads];
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      runtime::enter_worker(id);
+      for (std::uint64_t step = 0; step < steps; ++step) {
+        for (std::uint64_t i = 0; i < polls_a_step; ++i) {
+          const runtime::TaskRef task{1 + t * kTasks + parts[t].polls++ % kTasks, &place};
+          runtime::task_ready(task.id);
+          const runtime::PollScope poll(id, task);
+          parts[t].amount += worth(task.id);
+        }
+        barrier.arrive_and_wait();
+        barrier.arrive_and_wait();
+      }
+    });
+  }
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    barrier.arrive_and_wait();
+    recorder.advance(kStepNs);
+    recorder.step();
+    barrier.arrive_and_wait();
+  }
+  for (std::thread& thread : threads) thread.join();
+  Polled all;
+  for (const Polled& part : parts) {
+    all.polls += part.polls;
+    all.amount += part.amount;
+  }
+  return all;
+}
+
+TEST(GovernedRecording, keeps_a_burst_of_polls_within_its_budget_and_their_totals_near_the_truth) {
+  SteppedRecorder recorder(options());
+  Polled truth = poll_for(recorder, kStepsASecond, 40);
+  const std::uint64_t shed_before = recorder->status().events_shed;
+  for (int second = 0; second < 3; ++second) {
+    const std::uint64_t before = recorder->status().bytes_written;
+    const Polled more = poll_for(recorder, kStepsASecond, 20 * 40);
+    truth.polls += more.polls;
+    truth.amount += more.amount;
+    const auto took = static_cast<double>(recorder->status().bytes_written - before);
+    EXPECT_LE(took, kBudgetBytes * 1.1) << second;
+  }
+  EXPECT_EQ(shed_before, 0U);
+  const Trace trace = recorder.read();
+  const Weights weights(trace, "polls");
+  double polls = 0;
+  double amount = 0;
+  const std::vector<std::uint64_t> stamps = trace.stamps("PollStartEvent");
+  const std::vector<std::uint64_t> tasks = trace.numbers("PollStartEvent", "task_id");
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    polls += weights.at(stamps[i]);
+    amount += weights.at(stamps[i]) * static_cast<double>(worth(tasks[i]));
+  }
+  EXPECT_LT(stamps.size(), truth.polls / 4);
+  expect_within_3_percent(polls, truth.polls);
+  expect_within_3_percent(amount, truth.amount);
 }
 
 TEST(GovernedRecording, accounts_for_every_event_as_written_dropped_or_shed) {
