@@ -23,9 +23,40 @@ constexpr std::size_t kPlaceRows = 5;
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
+// Where text takes two columns a character (Unicode's East Asian wide, and emoji), by first and
+// last.
+constexpr char32_t kWide[][2] = {{0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},
+                                 {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},
+                                 {0xFF01, 0xFF60},   {0xFFE0, 0xFFE6},   {0x1F300, 0x1F64F},
+                                 {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
+
+// Bytes and columns of the character that valid UTF-8 begins with.
+struct Character {
+  std::size_t bytes = 1;
+  std::size_t columns = 1;
+};
+
+Character first_of(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  Character out;
+  char32_t code = lead >= 0xF0 ? lead & 0x07 : lead >= 0xE0 ? lead & 0x0F : lead & 0x1F;
+  while (out.bytes < text.size() && is_continuation(text[out.bytes])) {
+    code = code << 6 | (static_cast<unsigned char>(text[out.bytes++]) & 0x3F);
+  }
+  for (const auto& [first, last] : kWide) {
+    if (out.bytes > 1 && code >= first && code <= last) out.columns = 2;
+  }
+  return out;
+}
+
 std::size_t columns(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(c); }));
+  std::size_t sum = 0;
+  while (!text.empty()) {
+    const Character next = first_of(text);
+    sum += next.columns;
+    text.remove_prefix(next.bytes);
+  }
+  return sum;
 }
 
 // In a field of `width` columns, one more behind it.
@@ -188,10 +219,14 @@ std::vector<std::string> place_lines(const ProcessView& view) {
 
 std::string cut_to(std::string_view text, std::size_t width) {
   std::size_t taken = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (!is_continuation(text[i]) && taken++ == width) return std::string(text.substr(0, i));
+  std::size_t bytes = 0;
+  while (bytes < text.size()) {
+    const Character next = first_of(text.substr(bytes));
+    taken += next.columns;
+    if (taken > width) break;
+    bytes += next.bytes;
   }
-  return std::string(text);
+  return std::string(text.substr(0, bytes));
 }
 
 std::vector<std::string> top_page(const ProcessView& view, std::size_t width, std::size_t height) {

@@ -177,5 +177,14 @@ TEST(CutTo, NeverCutsACharacterInTwo) {
   EXPECT_EQ(cut_to("abc", 0), "");
 }
 
+// One too wide, and the terminal breaks the line and scrolls the page.
+TEST(CutTo, CountsTwoColumnsForWideCharacters) {
+  const std::string wide = "\xE6\xB3\xA8\xE6\x96\x87";  // two ideographs
+  EXPECT_EQ(cut_to(wide, 4), wide);
+  EXPECT_EQ(cut_to(wide, 3), wide.substr(0, 3));
+  EXPECT_EQ(cut_to("a" + wide, 2), "a");
+  EXPECT_EQ(cut_to("\xF0\x9F\x98\x80", 1), "");
+}
+
 }  // namespace
 }  // namespace dial9::cli
