@@ -19,7 +19,7 @@ inline constexpr std::size_t kNoHeight = 0;
 // (kNoHeight: as many as there are).
 std::vector<std::string> top_page(const ProcessView& view, std::size_t width, std::size_t height);
 
-// The first `width` code points of valid UTF-8.
+// What of valid UTF-8 fits into `width` columns of a terminal, whole characters.
 std::string cut_to(std::string_view text, std::size_t width);
 
 }  // namespace dial9::cli
