@@ -2,15 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/arguments.h"
 
+#include <dirent.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <limits>
 #include <sstream>
 
 #include "analysis/json_text.h"
+#include "base/os_error.h"
 #include "cli/durations.h"
 #include "cli/exit_code.h"
+#include "cli/inputs.h"
 #include "cli/output.h"
 
 namespace dial9::cli {
@@ -31,6 +36,19 @@ std::string check_number(const std::string& text) {
   return error == std::errc() && stop == end && !has_zeros
              ? ""
              : "'" + text + "' is no number: give decimal digits, such as 17";
+}
+
+std::string check_path(const std::string& text) {
+  return text.empty() ? "the name is empty: give a path" : "";
+}
+
+Result<void> look_into(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    DIR* const open = ::opendir(folder.c_str());
+    if (open == nullptr) return os_error(errno, "look into", folder, "give a folder");
+    ::closedir(open);
+  }
+  return {};
 }
 
 }  // namespace
@@ -101,6 +119,21 @@ Argument Verb::texts(const std::string& name, std::vector<std::string>& into,
   return Argument(app_->add_option(name, into, what));
 }
 
+Argument Verb::path(const std::string& name, std::string& into, const std::string& what) {
+  return text(name, into, what).check(check_path);
+}
+
+Argument Verb::paths(const std::string& name, std::vector<std::string>& into,
+                     const std::string& what) {
+  return texts(name, into, what).check(check_path);
+}
+
+Argument Verb::folders(const std::string& name, std::vector<std::string>& into,
+                       const std::string& what) {
+  preconditions_->push_back([&into] { return look_into(into); });
+  return paths(name, into, what);
+}
+
 Argument Verb::duration(const std::string& name, std::string& into, const std::string& what) {
   return text(name, into, what).check(check_duration);
 }
@@ -130,8 +163,18 @@ Verb Arguments::add_verb(const std::string& name, const std::string& what,
                          std::function<int()> run) {
   CLI::App* verb = state_->app.add_subcommand(name, what);
   verb->footer(state_->footer);
-  verb->callback([state = state_.get(), run = std::move(run)] { state->exit_code = run(); });
-  return Verb(verb);
+  const auto preconditions = std::make_shared<std::vector<Verb::Precondition>>();
+  verb->callback([state = state_.get(), name, preconditions, run = std::move(run)] {
+    for (const Verb::Precondition& precondition : *preconditions) {
+      if (const Result<void> holds = precondition(); !holds) {
+        report_error(name.c_str(), holds.error());
+        state->exit_code = kUnreadable;
+        return;
+      }
+    }
+    state->exit_code = run();
+  });
+  return {verb, preconditions};
 }
 
 int Arguments::parse(int argc, char** argv) {

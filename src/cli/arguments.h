@@ -8,7 +8,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "base/result.h"
 
 namespace CLI {
 class App;
@@ -45,19 +48,31 @@ inline constexpr std::uint64_t kMostRows = 1'000'000'000;
 // position, "--limit", "-o,--output"; of a flag also "!--no-trace", which makes it false.
 class Verb {
  public:
-  explicit Verb(CLI::App* app) : app_(app) {}
+  // What must hold before a verb runs, though the command line is right; else kUnreadable.
+  using Precondition = std::function<Result<void>()>;
+  using Preconditions = std::shared_ptr<std::vector<Precondition>>;
+  Verb(CLI::App* app, Preconditions preconditions)
+      : app_(app), preconditions_(std::move(preconditions)) {}
   // Number is std::uint16_t, std::uint32_t or std::uint64_t; what is none, or beyond it, is
   // refused.
   template <class Number>
   Argument number(const std::string& name, Number& into, const std::string& what);
   Argument text(const std::string& name, std::string& into, const std::string& what);
   Argument texts(const std::string& name, std::vector<std::string>& into, const std::string& what);
+  // As text() and texts(), of files and folders: an empty name, as an unset variable of a shell
+  // gives it, is refused.
+  Argument path(const std::string& name, std::string& into, const std::string& what);
+  Argument paths(const std::string& name, std::vector<std::string>& into, const std::string& what);
+  // Folders that must be there.
+  Argument folders(const std::string& name, std::vector<std::string>& into,
+                   const std::string& what);
   // A time such as "20ms"; see durations.h.
   Argument duration(const std::string& name, std::string& into, const std::string& what);
   void flag(const std::string& name, bool& into, const std::string& what);
 
  private:
   CLI::App* app_;
+  Preconditions preconditions_;
 };
 
 // The command line of the program.

@@ -201,9 +201,6 @@ TEST_F(Cli, WrongUsageHasACodeOfItsOwn) {
   EXPECT_EQ(dial9("frobnicate").exit_code, kUsage);
   EXPECT_NE(dial9("frobnicate").err.find("no verb 'frobnicate'"), std::string::npos);
   EXPECT_EQ(dial9("info").exit_code, kUsage);
-  const Ran serve = dial9("serve --token-file /no/such/file " + path("x"));
-  EXPECT_EQ(serve.exit_code, kUsage);
-  EXPECT_NE(serve.err.find("No such file"), std::string::npos) << serve.err;
   EXPECT_EQ(dial9("diagnose --long-poll fast " + path("x")).exit_code, kUsage);
   EXPECT_EQ(dial9("diagnose --fail-on sometimes " + path("x")).exit_code, kUsage);
   EXPECT_EQ(dial9("cat --from 1s -").exit_code, kUsage);

@@ -99,9 +99,9 @@ int run(const Options& options) {
 
 void add_doctor(Arguments& arguments) {
   const auto declare = [](Verb& verb, Options& options) {
-    verb.text("--dir", options.directory,
+    verb.path("--dir", options.directory,
               "Directory of the recordings; else as the DIAL9_ variables say");
-    verb.text("--program", options.program,
+    verb.path("--program", options.program,
               "Program or process id whose frame pointers, debug info and build id are "
               "looked at; else dial9 itself");
     verb.duration("--for", options.length, "How long the trial recording takes")

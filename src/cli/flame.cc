@@ -110,7 +110,7 @@ void add_flame(Arguments& arguments) {
   const auto declare = [](Verb& verb, Options& options) {
     add_trace_options(verb, options.trace);
     add_filter_options(verb, options.filter);
-    verb.text("--diff", options.diff,
+    verb.path("--diff", options.diff,
               "A trace to compare with: what grew and what shrank since, each side by its own sum");
     verb.duration("--diff-from", options.diff_from,
                   "Compare with what comes after this time of that trace, or of the same one");

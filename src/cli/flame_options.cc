@@ -106,8 +106,8 @@ void add_lines_option(Verb& verb, FlameOptions& options) {
 }
 
 void add_symbol_options(Verb& verb, FlameOptions& options) {
-  verb.texts("--symbol-path", options.symbol_paths,
-             "Folder with binaries or debug files, looked into first; may be repeated")
+  verb.folders("--symbol-path", options.symbol_paths,
+               "Folder with binaries or debug files, looked into first; may be repeated")
       .once_each();
   verb.flag("!--no-symbol-cache", options.has_cache,
             "Neither use nor keep what was found about addresses "

@@ -55,7 +55,7 @@ Result<void> read_stdin(const ByteSink& sink, Progress& progress) {
 }  // namespace
 
 void add_paths(Verb& verb, std::vector<std::string>& paths) {
-  verb.texts("PATH", paths,
+  verb.paths("PATH", paths,
              "Trace files, runs, or a directory of runs (its newest); - is the standard input")
       .required();
 }

@@ -140,7 +140,7 @@ int run(const Options& options) {
 
 void add_recover(Arguments& arguments) {
   const auto declare = [](Verb& verb, Options& options) {
-    verb.text("DIR", options.directory, "A run's directory, or one that holds runs").required();
+    verb.path("DIR", options.directory, "A run's directory, or one that holds runs").required();
     verb.flag("--json", options.is_json, "JSON instead of text");
   };
   arguments.add<Options>(

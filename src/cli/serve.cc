@@ -34,8 +34,7 @@ struct Options {
 void share_bounded_memory() {
 #if defined(__GLIBC__)
   rlimit bound{};
-  const bool is_bounded =
-      ::getrlimit(RLIMIT_AS, &bound) == 0 && bound.rlim_cur != RLIM_INFINITY;
+  const bool is_bounded = ::getrlimit(RLIMIT_AS, &bound) == 0 && bound.rlim_cur != RLIM_INFINITY;
   if (is_bounded) (void)::mallopt(M_ARENA_MAX, 1);
 #endif
 }
@@ -49,12 +48,12 @@ int run(Options& options) {
     const Result<std::string> text = read_whole_file(options.token_file, kMostTokenBytes);
     if (!text) {
       report_error("serve", text.error());
-      return kUsage;
+      return kUnreadable;
     }
     options.serve.token = text->substr(0, text->find('\n'));
     if (options.serve.token.empty()) {
       std::fprintf(stderr, "dial9: %s: no token in its first line\n", options.token_file.c_str());
-      return kUsage;
+      return kUnreadable;
     }
   }
   const Result<void> served = server::serve(options.serve, [](const server::Serving& serving) {
@@ -72,15 +71,15 @@ int run(Options& options) {
 
 void add_serve(Arguments& arguments) {
   const auto declare = [](Verb& verb, Options& options) {
-    verb.text("DIR", options.serve.path, "A directory of runs, a run, or a trace file").required();
-    verb.text("--base", options.serve.base_path,
+    verb.path("DIR", options.serve.path, "A directory of runs, a run, or a trace file").required();
+    verb.path("--base", options.serve.base_path,
               "Another trace, run or directory of runs (its newest): the page's flame graphs can "
               "be compared with it");
     verb.text("--address", options.serve.address,
               "IP address to listen on; one that isn't loopback asks for a token")
         .with_default_shown();
     verb.number("--port", options.serve.port, "Port; 0: any free one").with_default_shown();
-    verb.text("--token-file", options.token_file,
+    verb.path("--token-file", options.token_file,
               "File whose first line is the token that requests must bear");
     verb.number("--memory", options.memory_mib,
                 "MiB that loaded runs may take; up to 1.6 times as much while one is loaded")

@@ -105,7 +105,7 @@ void add_snapshot(Arguments& arguments) {
     verb.number("PID", options.pid, "The process; it isn't stopped and needs not answer")
         .required()
         .positive();
-    verb.text("-o,--output", options.output,
+    verb.path("-o,--output", options.output,
               "File of the trace; else dial9-snapshot-PID-TIME.bin here");
     verb.number("--history-mib", options.history_mib,
                 "MiB of its segments that the trace begins with; 0: the thread buffers only")
