@@ -88,8 +88,10 @@ Finding counted_loss(const Trace& trace, const std::string& name, const Cause& c
   if (share >= kWarningShare) {
     finding.severity = share >= kCriticalShare ? Severity::kCritical : Severity::kWarning;
   }
-  finding.message = counted(cause.count, "event", "was", "were") + " dropped (" + finding.where +
-                    "), " + human_share(share) + " of all";
+  const bool is_part = trace.is_truncated();  // what lies behind may tell of more
+  finding.message = (is_part ? "at least " : "") + counted(cause.count, "event", "was", "were") +
+                    " dropped (" + finding.where + "), " + human_share(share) +
+                    (is_part ? " of what was read" : " of all");
   finding.evidence.push_back(stretches_text(trace, cause));
   finding.next = "larger thread buffers or budget, or fewer events of the noisiest type";
   finding.score = static_cast<double>(cause.count);

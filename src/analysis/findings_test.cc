@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "analysis/loader.h"
 #include "analysis/testing/trace_builder.h"
 
 namespace dial9::analysis {
@@ -464,6 +466,24 @@ TEST(LossFinding, IsOnlyToldWhereNextToNothingWasDropped) {
   ordinary_polls(builder, 1'000);
   builder.loss(3 * kSecond, "buffer full", 1, 2 * kSecond, 3 * kSecond);
   EXPECT_EQ(severity(builder, FindingKind::kLoss), "info");
+}
+
+TEST(LossFinding, IsALowerBoundInATraceThatEndsEarly) {
+  TraceBuilder builder;
+  ordinary_polls(builder, 1'000);
+  builder.loss(3 * kSecond, "buffer full", 9'000, 2 * kSecond, 3 * kSecond);
+  builder.wake(4 * kSecond, 7);
+  std::vector<std::uint8_t> bytes = builder.take();
+  bytes.pop_back();
+  Loader loader;
+  loader.begin_input("cut.bin");
+  EXPECT_TRUE(loader.feed(bytes).has_value());
+  EXPECT_FALSE(loader.end_input().has_value());
+  const std::vector<Finding> findings = diagnose(loader.finish());
+  ASSERT_FALSE(findings.empty());
+  EXPECT_TRUE(findings[0].message.starts_with("at least 9,000 events were dropped"))
+      << findings[0].message;
+  EXPECT_TRUE(findings[0].message.ends_with(" of what was read")) << findings[0].message;
 }
 
 TEST(Diagnose, FindsNothingInAnEmptyTraceNorInAnOrdinaryOne) {
