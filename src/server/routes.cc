@@ -112,6 +112,7 @@ Response list_response(RunStore& store) {
                     {"files", run.files.size()},
                     {"modified_ms", run.modified_ms},
                     {"is_live", run.is_live},
+                    {"is_sealed", run.is_sealed ? json(*run.is_sealed) : json()},
                     {"is_base", run.is_base},
                     {"state", to_string(store.state(run.id))}});
   }

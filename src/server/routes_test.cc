@@ -56,6 +56,7 @@ TEST_F(Routes, ListRuns) {
   EXPECT_EQ(list["total"], 3);
   EXPECT_EQ(list["runs"][0]["run"], "a");
   EXPECT_EQ(list["runs"][0]["state"], "closed");
+  EXPECT_TRUE(list["runs"][0]["is_sealed"].is_null()) << "not known";
 }
 
 TEST_F(Routes, AskForARunToBeOpenedFirst) {

@@ -47,6 +47,9 @@ class FileRuns final : public RunSource {
       info.bytes = run.size_bytes;
       info.modified_ms = run.last_modified_unix_ns / kNsPerMs;
       info.is_live = run.has_active_segment;
+      const bool is_segment = !run.is_file || storage::parse_segment_name(run.name).state !=
+                                                  storage::SegmentState::kLoose;
+      if (is_segment) info.is_sealed = !run.has_active_segment;
       add_files(run, info);
       out.push_back(std::move(info));
     }
@@ -119,7 +122,11 @@ Result<std::unique_ptr<RunSource>> runs_in(const std::string& path) {
   if (error == std::errc::permission_denied) {
     return make_error(ErrorCode::kPermission, "'" + path + "' may not be read: check its rights");
   }
-  if (error) return make_error(ErrorCode::kNotFound, "'" + path + "': " + error.message());
+  if (error) {
+    return make_error(ErrorCode::kNotFound, "cannot open '" + path + "': " + error.message() +
+                                                "; give a trace file, the directory of a run, or "
+                                                "a directory that holds runs");
+  }
   const bool is_file = fs::is_regular_file(root, error);
   if (!is_file && !fs::is_directory(root, error)) {
     return make_error(ErrorCode::kNotFound,

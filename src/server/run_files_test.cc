@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
 
 #include "server/testing/sample_runs.h"
 
@@ -88,6 +90,25 @@ TEST_F(RunFiles, KnowWhenOneFileWasWrittenAndWhetherARecorderStillDoes) {
     fs::remove(path);
     EXPECT_TRUE(source->list()->empty()) << name;
   }
+}
+
+TEST_F(RunFiles, TellWhatIsSealedAndKnowNothingOfAFileThatIsNoSegmentByItsName) {
+  write(root_ / "whole-1" / "trace.0.bin");
+  write(root_ / "open-2" / "trace.0.bin");
+  write(root_ / "open-2" / "trace.1.bin.active");
+  write(root_ / "foreign.bin");
+  const auto sealed = [](const fs::path& path, const std::string& name) {
+    const auto runs = *(*runs_in(path.string()))->list();
+    const auto found = std::ranges::find(runs, name, &RunInfo::name);
+    EXPECT_NE(found, runs.end()) << name;
+    return found == runs.end() ? std::nullopt : found->is_sealed;
+  };
+  EXPECT_EQ(sealed(root_, "whole-1"), true);
+  EXPECT_EQ(sealed(root_, "open-2"), false);
+  EXPECT_EQ(sealed(root_, "foreign.bin"), std::nullopt);
+  EXPECT_EQ(sealed(root_ / "foreign.bin", "foreign.bin"), std::nullopt);
+  EXPECT_EQ(sealed(root_ / "whole-1" / "trace.0.bin", "trace.0.bin"), true);
+  EXPECT_EQ(sealed(root_ / "open-2" / "trace.1.bin.active", "trace.1.bin.active"), false);
 }
 
 TEST_F(RunFiles, LeaveOutWhatALinkLeadsOutOfTheDirectory) {

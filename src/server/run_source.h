@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,9 +27,11 @@ struct RunInfo {
   std::string name;  // for people
   std::uint64_t bytes = 0;
   std::int64_t modified_ms = 0;  // since 1970, of the newest file
-  bool is_live = false;          // a recorder still writes
-  bool is_base = false;          // to compare with: not under the root; see base_runs.h
-  std::vector<RunFile> files;    // in order of time
+  bool is_live = false;          // a segment of it is active: a recorder writes it, or has died
+  // All its segments are sealed. None: not known, of a file that isn't named as a segment.
+  std::optional<bool> is_sealed;
+  bool is_base = false;        // to compare with: not under the root; see base_runs.h
+  std::vector<RunFile> files;  // in order of time
 };
 
 class RunSource {

@@ -59,6 +59,13 @@ function rowOf(run: RunEntry): Node {
     h('td', {}, when),
     h('td', { class: 'number' }, formatCount(run.files)),
     h('td', { class: 'number' }, formatBytes(run.bytes)),
-    h('td', {}, run.is_live ? h('span', { class: 'tag' }, 'being written') : 'sealed'),
+    h('td', {}, stateOf(run)),
   );
+}
+
+/** A segment that isn't sealed looks the same while its process lives and after it died. */
+function stateOf({ is_sealed: isSealed }: RunEntry): Node | string {
+  if (isSealed === null) return 'not known: a single file';
+  if (isSealed) return 'sealed';
+  return h('span', { class: 'tag' }, 'being written, or left by one that died');
 }

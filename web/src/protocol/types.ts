@@ -11,7 +11,7 @@ export interface RunEntry {
   bytes: number;
   files: number;
   modified_ms: number;
-  is_live: boolean;
+  is_sealed: boolean | null;
   /** served to compare with: see `dial9 serve --base` */
   is_base: boolean;
   state: RunState;
