@@ -12,5 +12,5 @@ export default defineConfig({
     reportCompressedSize: false,
   },
   server: { proxy: { '/api': 'http://127.0.0.1:9090' } },
-  test: { include: ['src/**/*.test.ts'], environment: 'node' },
+  test: { include: ['src/**/*.test.ts'], environment: 'node', css: true },
 });

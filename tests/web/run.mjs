@@ -13,6 +13,7 @@ import { checkAccess } from './check_access.mjs';
 import { checkBase } from './check_base.mjs';
 import { checkCheckout } from './check_checkout.mjs';
 import { checkFlame } from './check_flame.mjs';
+import { checkKeyboard } from './check_keyboard.mjs';
 import { checkLarge } from './check_large.mjs';
 import { checkPages } from './check_pages.mjs';
 import { checkProfile } from './check_profile.mjs';
@@ -41,6 +42,7 @@ const test = { browser, url: server.url, screens, events: Number(events), progra
 const all = {
   pages: checkPages,
   viewer: checkViewer,
+  keyboard: checkKeyboard,
   profile: checkProfile,
   flame: checkFlame,
   base: checkBase,

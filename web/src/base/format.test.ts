@@ -6,6 +6,7 @@ import {
   formatCount,
   formatDate,
   formatDuration,
+  formatRange,
   formatShare,
   shortPlace,
 } from './format';
@@ -59,5 +60,20 @@ describe('shortPlace', () => {
   it('keeps the last two components', () => {
     expect(shortPlace('/a/b/src/main.rs:1:2')).toBe('src/main.rs:1:2');
     expect(shortPlace('main.cc:3')).toBe('main.cc:3');
+  });
+});
+
+describe('formatRange', () => {
+  it('reads values by their unit', () => {
+    expect(formatRange(32_610_000, 1_020_000_000, 'ns')).toBe('32.6 ms to 1.02 s');
+    expect(formatRange(0, 4_012_000, 'us')).toBe('0 µs to 4.01 s');
+    expect(formatRange(553_000, 5_210_000, 'bytes')).toBe('540 KiB to 4.97 MiB');
+    expect(formatRange(8, 2_095_104, null)).toBe('8 to 2,095,104');
+    expect(formatRange(1, 7, 'count')).toBe('1 to 7');
+    expect(formatRange(0.25, 21.5, 'celsius')).toBe('0.25 celsius to 21.5 celsius');
+    expect(formatRange(19, 19, null)).toBe('19');
+  });
+  it('shows two ends that differ as two texts', () => {
+    expect(formatRange(21_880e9, 21_890e9, 'ns')).toBe('6.078 h to 6.081 h');
   });
 });

@@ -37,11 +37,33 @@ export function formatCount(n: number | null | undefined): string {
 /** A unit as the trace writes it, as people read it. */
 export const unitName = (unit: string) => (unit === 'us' ? 'µs' : unit);
 
+const NS: Readonly<Record<string, number>> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 };
+
+/** A number of an event as people read it, by the unit that the trace has for it. */
+export function formatValue(value: number, unit: string | null, digits = 3): string {
+  const ns = NS[unit ?? ''];
+  if (ns !== undefined) {
+    return value === 0 ? `0 ${unitName(unit ?? '')}` : formatDuration(value * ns, digits);
+  }
+  if (unit === 'bytes') return formatBytes(value, digits);
+  const text = Number.isInteger(value) ? formatCount(value) : String(Number(value.toPrecision(4)));
+  return unit && unit !== 'count' ? `${text} ${unitName(unit)}` : text;
+}
+
+/** The ends of a scale, "32.6 ms to 1.02 s", with the digits that tell them apart. */
+export function formatRange(least: number, most: number, unit: string | null): string {
+  if (least === most) return formatValue(most, unit);
+  for (let digits = 3; ; digits += 1) {
+    const [low, high] = [formatValue(least, unit, digits), formatValue(most, unit, digits)];
+    if (low !== high || digits === 9) return `${low} to ${high}`;
+  }
+}
+
 /** "1 event", "7 events". */
 export const plural = (n: number, noun: string) => `${formatCount(n)} ${noun}${n === 1 ? '' : 's'}`;
 
 /** "3.24 MiB". */
-export function formatBytes(bytes: number | null | undefined): string {
+export function formatBytes(bytes: number | null | undefined, digits = 3): string {
   if (bytes === null || bytes === undefined || Number.isNaN(bytes)) return 'unknown';
   const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let value = bytes;
@@ -50,7 +72,7 @@ export function formatBytes(bytes: number | null | undefined): string {
     value /= 1024;
     index += 1;
   }
-  return `${index === 0 ? value : trimZeros(value.toPrecision(3))} ${names[index] ?? ''}`;
+  return `${index === 0 ? value : trimZeros(value.toPrecision(digits))} ${names[index] ?? ''}`;
 }
 
 /** "12.3 %" of a share from 0 to 1. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
 import type { CustomType, Summary } from '../protocol/types';
-import { layOut, MOST_ROWS, pageOf, type RowChoices, valueField } from './layout';
+import { layOut, MOST_ROWS, pageOf, rowBeside, type RowChoices, valueField } from './layout';
 
 const CHOICES: RowChoices = { folded: [], pages: {}, fields: {} };
 
@@ -75,4 +75,28 @@ it('draws the chosen number of a custom type, else its first', () => {
   expect(valueField(ORDER, { Order: 'total' })?.name).toBe('total');
   expect(valueField(ORDER, { Order: 'note' })?.name).toBe('amount');
   expect(valueField({ ...ORDER, fields: [] }, {})).toBeUndefined();
+});
+
+it('goes from row to row over all groups, from a lane on', () => {
+  const queues = [{ series: 0, name: 'depth', kind: 'depth' }] as unknown as Summary['queues'];
+  const layout = layOut(summary({ queues, workers: workers(2), custom: [ORDER] }), CHOICES);
+  const beside = (kind: 'queues' | 'workers' | 'custom', id: number, step: number) => {
+    const next = rowBeside(layout, { kind, id }, step);
+    return next && 'row' in next ? `${next.row.kind} ${next.row.id}` : next;
+  };
+  expect(rowBeside(layout, null, 1)).toMatchObject({ row: { kind: 'workers', id: 0 } });
+  expect(beside('workers', 0, -1)).toBe('queues 0');
+  expect(beside('workers', 1, 1)).toBe('custom 0');
+  expect(beside('custom', 0, 1)).toBe('custom 0');
+  expect(rowBeside(layOut(summary({}), CHOICES), null, 1)).toBeNull();
+});
+
+it('goes to the next page of a group at the end of one', () => {
+  const many = summary({ workers: workers(MOST_ROWS + 1), custom: [ORDER] });
+  const last = { kind: 'workers' as const, id: MOST_ROWS - 1 };
+  expect(rowBeside(layOut(many, CHOICES), last, 1)).toEqual({ kind: 'workers', page: 1 });
+  const second = layOut(many, { ...CHOICES, pages: { workers: 1 } });
+  const first = { kind: 'workers' as const, id: MOST_ROWS };
+  expect(rowBeside(second, first, -1)).toEqual({ kind: 'workers', page: 0 });
+  expect(rowBeside(second, first, 1)).toMatchObject({ row: { kind: 'custom' } });
 });

@@ -1,7 +1,7 @@
 // Where each row of the timeline lies. One function decides it for drawing, for hit tests and for
 // the labels, so that the three can't disagree. Pure. Guide: docs/guide/viewer.md.
 // SPDX-License-Identifier: Apache-2.0
-import { unitName } from '../base/format';
+import { plural, unitName } from '../base/format';
 import type { CustomType, Summary } from '../protocol/types';
 
 export type GroupKind = 'workers' | 'queues' | 'spans' | 'custom' | 'threads';
@@ -145,7 +145,8 @@ const queueEntry = (queue: Summary['queues'][number]): Entry => ({
 });
 const threadEntry = (row: Summary['samples'][number]): Entry => {
   const name = row.name ?? `thread ${row.tid}`;
-  return { id: row.row, label: name, title: `${name}, thread ${row.tid}: ${row.count} samples` };
+  const title = `${name}, thread ${row.tid}: ${plural(row.count, 'sample')}`;
+  return { id: row.row, label: name, title };
 };
 const customEntry = (
   type: CustomType,
@@ -155,7 +156,7 @@ const customEntry = (
   const field = valueField(type, fields);
   const unit = field?.unit ? ` in ${unitName(field.unit)}` : '';
   const value = field ? `, drawn by ${field.name}${unit}` : '';
-  return { id, label: type.type, title: `${type.type}: ${type.count} events${value}` };
+  return { id, label: type.type, title: `${type.type}: ${plural(type.count, 'event')}${value}` };
 };
 
 /** The numbers of a custom type, of which its row draws one. */
@@ -199,8 +200,35 @@ export function rowAt(layout: Layout, y: number): Row | null {
   return rowsIn(layout, y, y + 0.001)[0] ?? null;
 }
 
-/** The row of a worker's lane, or null (none such, or folded). */
-export function laneRow(layout: Layout, lane: number): Row | null {
-  const group = layout.groups.find((candidate) => candidate.kind === 'workers');
-  return group?.rows.find((row) => row.id === lane) ?? null;
+/** What names a row whatever is laid out. */
+export type RowName = Pick<Row, 'kind' | 'id'>;
+
+/** The row of a name, or null (none such, folded, or on another page). */
+export function rowOfName(layout: Layout, name: RowName): Row | null {
+  const group = layout.groups.find((candidate) => candidate.kind === name.kind);
+  return group?.rows.find((row) => row.id === name.id) ?? null;
+}
+
+/**
+ * The row that is `step` (1 or -1) from another; at the end of a group's page its next page, which
+ * the caller turns to. From nowhere: the first lane of a worker, else the first row. Null: none.
+ */
+export function rowBeside(
+  layout: Layout,
+  from: RowName | null,
+  step: number,
+): { row: Row } | { kind: GroupKind; page: number } | null {
+  const rows = layout.groups.flatMap((group) => group.rows);
+  const at = rows.findIndex((row) => row.kind === from?.kind && row.id === from.id);
+  if (at < 0) {
+    const row = rows.find(({ kind }) => kind === 'workers') ?? rows[0];
+    return row ? { row } : null;
+  }
+  const [here, next] = [rows[at], rows[at + step]];
+  const group = layout.groups.find(({ kind }) => kind === here?.kind);
+  const page = (group?.page ?? 0) + step;
+  if (here && group && next?.kind !== here.kind && page >= 0 && page < group.pages) {
+    return { kind: here.kind, page };
+  }
+  return here ? { row: next ?? here } : null;
 }

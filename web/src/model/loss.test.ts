@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
 import type { Loss } from '../protocol/types';
-import { eventsText, lossSentences } from './loss';
+import { busyText, eventsText, lossSentences } from './loss';
 
 const off: Loss = { cause: 'recording_off', count: null, first_ns: 1e9, last_ns: 4e9 };
 const full: Loss = { cause: 'ring full', count: 12, first_ns: 5e9, last_ns: 6e9 };
@@ -45,4 +45,14 @@ it('counts the events of a trace that ended early as a lower bound', () => {
   expect(eventsText({ events: 68, truncated: null })).toBe('68 events');
   expect(eventsText({ events: 1068, truncated })).toBe('at least 1,068 events');
   expect(eventsText({ events: 1, truncated })).toBe('at least 1 event');
+});
+
+it('tells no share of a time without a known end, and a bound where polls were lost', () => {
+  const truncated = { message: 'a.bin: the input ends early', offset: 1000 };
+  const of = { truncated: null, loss: [], duration_ns: 1e9 };
+  expect(busyText(42e7, of)).toBe('42 % busy');
+  expect(busyText(42e7, { ...of, truncated })).toBe('busy for 420 ms at least');
+  const loss = [{ cause: 'buffer full', count: 3, first_ns: 0, last_ns: 1 }];
+  expect(busyText(42e7, { ...of, loss })).toBe('at least 42 % busy');
+  expect(busyText(0, { ...of, duration_ns: 0 })).toBe('unknown busy');
 });

@@ -1,6 +1,6 @@
 // What was lost, apart from what was never recorded because recording was off. Pure.
 // SPDX-License-Identifier: Apache-2.0
-import { formatCount, formatDuration, plural } from '../base/format';
+import { formatCount, formatDuration, formatShare, plural } from '../base/format';
 import type { Loss, Summary } from '../protocol/types';
 
 /** The cause of a stretch in which recording was off: no event was lost in it. */
@@ -13,6 +13,19 @@ type LossFacts = Pick<Summary, 'loss' | 'loss_total' | 'loss_at_least' | 'left_o
 /** "68 events"; of a trace that ended early what was read of it is a lower bound. */
 export function eventsText({ events, truncated }: Pick<Summary, 'events' | 'truncated'>): string {
   return `${truncated === null ? '' : 'at least '}${plural(events, 'event')}`;
+}
+
+/**
+ * How long a worker was inside polls, "42 % busy". Polls that were lost, or that the end of a cut
+ * trace lacks, would add to it; of a time of which the end isn't known there is no share.
+ */
+export function busyText(
+  busyNs: number,
+  { truncated, loss, duration_ns: whole }: Pick<Summary, 'truncated' | 'loss' | 'duration_ns'>,
+): string {
+  if (truncated !== null) return `busy for ${formatDuration(busyNs)} at least`;
+  const share = formatShare(whole > 0 ? busyNs / whole : null);
+  return `${loss.length === 0 ? '' : 'at least '}${share} busy`;
 }
 
 /** "recording was off for 3 s", or null where it never was. */

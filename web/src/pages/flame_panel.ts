@@ -220,7 +220,7 @@ export class FlamePanel {
     if (this.store.moments.value.length > 0) this.store.moments.set([]);
     const tree = spot ? this.shown.trees[spot.part] : undefined;
     if (!spot || !tree) {
-      const isPicture = this.painted.length > 0 && !this.showsTable();
+      const isPicture = (this.shown.trees[0]?.reply.count ?? 0) > 0 && !this.showsTable();
       const hint = this.shown.trees.length > 1 ? AROUND_HINT : HINT;
       replaceChildren(this.chosen, isPicture ? h('span', { class: 'soft' }, hint) : null);
     } else {

@@ -2,11 +2,18 @@
 // most once a frame of the screen, and only when something has changed.
 // SPDX-License-Identifier: Apache-2.0
 import { h } from '../base/dom';
-import { laneRow, type Row, rowAt, rowsIn } from '../model/layout';
+import { type Row, rowAt, rowBeside, type RowName, rowOfName, rowsIn } from '../model/layout';
 import { pan, span, xToTime, zoom } from '../model/view';
 import type { Palette } from '../render/palette';
 import { TICKS_PX } from '../render/samples';
-import { drawTimeline, type Hit, hitSamples, hitTest, type Pointer } from '../render/timeline';
+import {
+  drawTimeline,
+  type Hit,
+  hitNearest,
+  hitSamples,
+  hitTest,
+  type Pointer,
+} from '../render/timeline';
 import type { TracksStore } from '../store/tracks_store';
 import type { ViewerStore } from '../store/viewer_store';
 import { momentText } from '../ui/facts';
@@ -16,8 +23,6 @@ import { listenToPointer } from '../ui/pointer';
 import { Tooltip, type TooltipText } from '../ui/tooltip';
 import { Surface } from './surface';
 
-export const GUTTER_PX = 150;
-
 export class TimelineView {
   readonly element: HTMLElement;
   readonly tooltip = new Tooltip();
@@ -26,6 +31,8 @@ export class TimelineView {
     'aria-label': 'timeline: lanes of workers, queues, events and spans; press ? for the keys',
   });
   private readonly labels = h('div', { class: 'labels' });
+  /** tells a screen reader on which row the keyboard stands */
+  private readonly said = h('div', { class: 'visually-hidden', role: 'status' });
   private readonly content: HTMLElement;
   private readonly surface: Surface;
   private pointer: Pointer | null = null;
@@ -43,6 +50,7 @@ export class TimelineView {
       'div',
       { class: 'rows', tabindex: 0, role: 'region', 'aria-label': 'timeline rows' },
       this.content,
+      this.said,
     );
     this.element.addEventListener('scroll', () => this.scrolled(), { signal });
     store.layout.watch((layout) => {
@@ -62,7 +70,8 @@ export class TimelineView {
 
   resize(): void {
     const { clientWidth, clientHeight } = this.element;
-    this.surface.resize(Math.max(clientWidth - GUTTER_PX, 50), Math.max(clientHeight, 20));
+    const room = clientWidth - this.labels.offsetWidth;
+    this.surface.resize(Math.max(room, 50), Math.max(clientHeight, 20));
   }
 
   visibleRows(): Row[] {
@@ -81,11 +90,13 @@ export class TimelineView {
     drawLabels(this.store, this.labels, top, top + this.surface.heightCss);
   }
 
-  /** Scrolls so that a lane is in sight. */
-  revealLane(lane: number): void {
-    this.store.layOutLane(lane);
-    const row = laneRow(this.store.layout.value, lane);
+  /** Scrolls so that a row is in sight, and says which it is. */
+  reveal(name: RowName): void {
+    if (name.kind === 'workers') this.store.layOutLane(name.id);
+    const row = rowOfName(this.store.layout.value, name);
     if (!row) return;
+    this.tooltip.hide();
+    this.said.textContent = row.title;
     const top = this.element.scrollTop;
     const bottom = top + this.element.clientHeight;
     if (row.top < top) this.element.scrollTop = Math.max(row.top - 30, 0);
@@ -109,13 +120,30 @@ export class TimelineView {
     view.set(zoom(view.value, factor, at, this.store.durationNs));
   }
 
-  /** The poll, park or wait of a lane at a moment, as far as the tiles tell. */
-  hitLaneAt(lane: number, moment: number): Hit | null {
-    const row = laneRow(this.store.layout.value, lane);
-    if (!row) return null;
-    const view = this.store.view.value;
-    const x = ((moment - view.start) / span(view)) * this.surface.widthCss;
-    return hitTest(this.store, this.tracks, row, x, this.surface.widthCss, this.surface.pixels);
+  /**
+   * Selects what is at the middle of the row that the keyboard stands on, of events and samples the
+   * nearest; what can't be selected (a queue's value, an idle worker) is told beside it.
+   */
+  selectAtMiddle(): void {
+    const { store, tracks } = this;
+    const layout = store.layout.value;
+    const beside = store.focusRow.value ? null : rowBeside(layout, null, 1);
+    const first = beside && 'row' in beside ? beside.row : null;
+    const row = store.focusRow.value ? rowOfName(layout, store.focusRow.value) : first;
+    if (!row) return;
+    const { widthCss, pixels } = this.surface;
+    const hit =
+      hitNearest(store, tracks, row, pixels) ??
+      hitTest(store, tracks, row, widthCss / 2, widthCss, pixels);
+    this.tooltip.hide();
+    if (this.select(hit)) return;
+    const name = row.label || row.title;
+    const nothing = { title: 'Nothing at the middle of the screen', lines: [name] };
+    const text = this.textAt(hit) ?? nothing;
+    const { left, top } = this.canvas.getBoundingClientRect();
+    const y = top + row.top - this.element.scrollTop;
+    this.tooltip.show(text, left + widthCss / 2, y);
+    this.said.textContent = [text.title, ...text.lines].join(', ');
   }
 
   /** Selects what was hit; false where there is nothing to select. */
@@ -123,7 +151,7 @@ export class TimelineView {
     if (!hit) return false;
     const { store } = this;
     const lane = hit.row.kind === 'workers' ? hit.row.id : null;
-    if (lane !== null) store.focusLane.set(lane);
+    store.focusRow.set({ kind: hit.row.kind, id: hit.row.id });
     if ('slice' in hit) {
       const { start, dur, index, task } = hit.slice;
       const mark = { lane, start, end: start + dur };

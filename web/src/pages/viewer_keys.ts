@@ -1,6 +1,6 @@
 // What each key does in the viewer. The list that a user sees is in ui/help.ts.
 // SPDX-License-Identifier: Apache-2.0
-import { pan, span } from '../model/view';
+import { pan } from '../model/view';
 import type { ViewerStore } from '../store/viewer_store';
 import type { Actions } from '../ui/keys';
 import type { TimelineView } from './timeline_view';
@@ -21,14 +21,6 @@ export function viewerActions(
 ): Actions {
   const move = (share: number) => store.view.set(pan(store.view.value, share, store.durationNs));
   const middle = () => timeline.widthCss / 2;
-  const moveLane = (step: number) => {
-    const last = store.summary.workers.length - 1;
-    if (last < 0) return;
-    const lane = store.focusLane.value;
-    const next = lane === null ? 0 : Math.min(Math.max(lane + step, 0), last);
-    store.focusLane.set(next);
-    timeline.revealLane(next);
-  };
   const moveFinding = (step: number) => {
     const total = store.findings.value?.findings.length ?? 0;
     if (total === 0) return;
@@ -43,8 +35,8 @@ export function viewerActions(
     d: () => move(PAN_STEP),
     ArrowLeft: () => move(-FINE_STEP),
     ArrowRight: () => move(FINE_STEP),
-    ArrowUp: () => moveLane(-1),
-    ArrowDown: () => moveLane(1),
+    ArrowUp: () => store.moveRow(-1),
+    ArrowDown: () => store.moveRow(1),
     '+': () => timeline.zoomAt(1 / ZOOM_STEP, middle()),
     '=': () => timeline.zoomAt(1 / ZOOM_STEP, middle()),
     '-': () => timeline.zoomAt(ZOOM_STEP, middle()),
@@ -56,7 +48,7 @@ export function viewerActions(
     k: () => moveFinding(-1),
     ',': () => void stepPoll(store, timeline, -1),
     '.': () => void stepPoll(store, timeline, 1),
-    Enter: () => selectAtMiddle(store, timeline),
+    Enter: () => timeline.selectAtMiddle(),
     t: () => void selectTaskOfPoll(store),
     '[': () => goToTaskEnd(store, 'first_ns'),
     ']': () => goToTaskEnd(store, 'last_ns'),
@@ -86,16 +78,10 @@ function unselect(store: ViewerStore): void {
   else store.selectTask(null);
 }
 
-function selectAtMiddle(store: ViewerStore, timeline: TimelineView): void {
-  const lane = store.focusLane.value ?? 0;
-  const view = store.view.value;
-  timeline.select(timeline.hitLaneAt(lane, view.start + span(view) / 2));
-}
-
 /** The polls of a lane are numbered through: the next one is one further, if it is in the lane. */
 async function stepPoll(store: ViewerStore, timeline: TimelineView, step: number): Promise<void> {
   const selection = store.selection.value;
-  if (selection?.what !== 'polls') return selectAtMiddle(store, timeline);
+  if (selection?.what !== 'polls') return timeline.selectAtMiddle();
   const here = await store.client.details(store.run, 'polls', selection.index);
   const index = selection.index + step;
   if (index < 0 || index >= store.summary.polls) return;

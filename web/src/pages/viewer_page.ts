@@ -156,8 +156,8 @@ class ViewerPage {
       store.flame.watch(() => this.writeUrlSoon()),
       store.layout.watch(labels),
       store.scroll.watch(changed),
-      store.focusLane.watch((lane) => {
-        if (lane !== null) this.timeline.revealLane(lane);
+      store.focusRow.watch((row) => {
+        if (row !== null) this.timeline.reveal(row);
         labels();
       }),
       theme.watch(() => {

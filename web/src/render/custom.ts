@@ -1,10 +1,11 @@
 // Custom events: a tick for each, and their values where they have a number. Pure.
 // Guide: docs/guide/viewer.md.
 // SPDX-License-Identifier: Apache-2.0
+import { formatRange } from '../base/format';
 import { binNs, type TileId, tileStart } from '../model/tiles';
 import type { EventTile } from '../model/tracks';
 import type { Placed } from '../store/tile_store';
-import { type Box, background, font, type Frame, placeOf, scaleX, tilePlace } from './frame';
+import { type Box, background, drawScaleText, type Frame, placeOf, tilePlace } from './frame';
 
 export interface EventSlot {
   slot: TileId;
@@ -48,6 +49,7 @@ export function drawCustom(
   frame: Frame,
   box: Box,
   slots: EventSlot[],
+  unit: string | null,
   selected: number | null,
 ): void {
   const { ctx, palette, ratio } = frame;
@@ -91,19 +93,8 @@ export function drawCustom(
       ctx.fillRect(left, y, width, Math.max(Math.round(yOf(tile.min[i] ?? high)) - y, ratio));
     }
   }
-  if (scale) drawScale(frame, box, scale);
+  if (scale) drawScaleText(frame, box, formatRange(scale.least, scale.most, unit));
 }
-
-function drawScale(frame: Frame, box: Box, scale: Scale): void {
-  const { ctx, palette, ratio } = frame;
-  ctx.fillStyle = palette.textSoft.css;
-  ctx.font = font(frame, 9);
-  ctx.textBaseline = 'top';
-  const text = scale.least === scale.most ? [scale.most] : [scale.least, scale.most];
-  ctx.fillText(text.map(shortNumber).join(' to '), scaleX(frame), box.top + 2 * ratio);
-}
-
-const shortNumber = (value: number) => String(Number(value.toPrecision(4)));
 
 export interface EventHit {
   index: number;

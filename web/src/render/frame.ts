@@ -84,5 +84,17 @@ export function fitText(frame: Frame, text: string, left: number, right: number,
 /** Where the scale of a row is written: at the left, but never under the shade before the trace. */
 export const scaleX = (frame: Frame) => Math.max(placeOf(frame, 0), 0) + 3 * frame.ratio;
 
+/** Writes a row's scale into its upper corner, on a plate that keeps the drawing apart. */
+export function drawScaleText(frame: Frame, box: Box, text: string): void {
+  const { ctx, palette, ratio } = frame;
+  ctx.font = font(frame, 9);
+  const x = scaleX(frame);
+  ctx.fillStyle = (box.isAlternate ? palette.laneAlt : palette.lane).css;
+  ctx.fillRect(x - ratio, box.top, textWidth(ctx, text) + 3 * ratio, 12 * ratio);
+  ctx.fillStyle = palette.textSoft.css;
+  ctx.textBaseline = 'top';
+  ctx.fillText(text, x, box.top + 2 * ratio);
+}
+
 export const font = (frame: Frame, sizePx: number, weight = 400) =>
   `${weight} ${sizePx * frame.ratio}px system-ui, 'DejaVu Sans', sans-serif`;

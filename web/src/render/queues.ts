@@ -5,7 +5,7 @@ import { formatCount } from '../base/format';
 import { binNs, type TileId, tileStart } from '../model/tiles';
 import type { QueueTile } from '../model/tracks';
 import type { Placed } from '../store/tile_store';
-import { type Box, background, font, type Frame, placeOf, scaleX, tilePlace } from './frame';
+import { type Box, background, drawScaleText, type Frame, placeOf, tilePlace } from './frame';
 
 export interface QueueSlot {
   slot: TileId;
@@ -73,10 +73,7 @@ export function drawQueue(frame: Frame, box: Box, slots: QueueSlot[], series: nu
     last = point.last;
   }
   step(frame.width, last);
-  ctx.fillStyle = palette.textSoft.css;
-  ctx.font = font(frame, 9);
-  ctx.textBaseline = 'top';
-  ctx.fillText(formatCount(scale), scaleX(frame), box.top + 2 * ratio);
+  drawScaleText(frame, box, formatCount(scale));
   return scale;
 }
 

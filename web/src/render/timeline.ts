@@ -1,10 +1,10 @@
 // Draws all rows that are on screen, then what lies over them. Everything comes from the stores; a
 // frame is drawn in one go and keeps nothing but the canvas.
 // SPDX-License-Identifier: Apache-2.0
-import { type Row, rowsIn } from '../model/layout';
+import { type Row, rowsIn, valueField } from '../model/layout';
 import { binNs, tileStart } from '../model/tiles';
 import { BINS_MODE } from '../model/tracks';
-import { span, xToTime } from '../model/view';
+import { span, type View, xToTime } from '../model/view';
 import type { TracksStore } from '../store/tracks_store';
 import type { ViewerStore } from '../store/viewer_store';
 import { axisMarks, drawGrid } from './axis';
@@ -85,7 +85,8 @@ function drawRow(
     drawSpanRow(frame, box, slots, at, selection?.what === 'spans' ? selection.index : null);
   } else {
     const selected = selection?.what === 'events' ? selection.index : null;
-    drawCustom(frame, box, tracks.eventSlots(row, view, width), selected);
+    const field = valueField(store.summary.custom[row.id], store.choices.value.fields);
+    drawCustom(frame, box, tracks.eventSlots(row, view, width), field?.unit ?? null, selected);
   }
   drawSampleTicks(frame, row, box, store, tracks);
 }
@@ -133,6 +134,32 @@ export type Hit =
   | { row: Row; at: number; queue: NonNullable<ReturnType<typeof valueAt>> }
   | { row: Row; at: number };
 
+/** The event, sample or span that is nearest to the middle: the keyboard has no pointer. */
+export function hitNearest(
+  store: ViewerStore,
+  tracks: TracksStore,
+  row: Row,
+  pixels: number,
+): Hit | null {
+  const view = store.view.value;
+  const at = view.start + span(view) / 2;
+  const slack = span(view) / 2;
+  if (row.kind === 'custom') {
+    const event = hitEvent(tracks.eventSlots(row, view, pixels), at, slack);
+    return event && { row, at: event.at, event };
+  }
+  if (row.kind === 'spans') {
+    for (let near = slack / 512; near <= slack; near *= 2) {
+      const span = hitSpanAt(tracks, row, view, pixels, at, near);
+      if (span) return { row, at, span };
+    }
+  }
+  if (row.kind !== 'threads') return null;
+  const samples = tracks.sampleSlots(row, view, pixels);
+  const sample = samples && hitSample(samples.slots, samples.at, at, slack);
+  return sample ? { row, at: sample.at, sample } : null;
+}
+
 /** What lies at a point of the canvas (CSS pixels); `pixels`: its width in device pixels. */
 export function hitTest(
   store: ViewerStore,
@@ -155,12 +182,24 @@ export function hitTest(
     return event ? { row, at, event } : { row, at };
   }
   if (row.kind === 'threads') return { row, at };
+  const found = hitSpanAt(tracks, row, view, pixels, at, slack);
+  return found ? { row, at, span: found } : { row, at };
+}
+
+function hitSpanAt(
+  tracks: TracksStore,
+  row: Row,
+  view: View,
+  pixels: number,
+  at: number,
+  slackNs: number,
+): SpanHit | null {
   const { slots, at: index } = tracks.spanSlots(row, view, pixels);
   for (const { placed } of slots) {
-    const found = placed ? hitSpan(placed.tile, index, at, slack) : null;
-    if (found) return { row, at, span: found };
+    const found = placed ? hitSpan(placed.tile, index, at, slackNs) : null;
+    if (found) return found;
   }
-  return { row, at };
+  return null;
 }
 
 /** The sample at a point of a row's ticks, or null. */

@@ -3,7 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Signal } from '../base/signal';
 import { baseStretch, FLAME_CHOICE, type FlameChoice, type Stretch } from '../model/flame_choice';
-import { type GroupKind, type Layout, layOut, pageOf, type RowChoices } from '../model/layout';
+import {
+  type GroupKind,
+  type Layout,
+  layOut,
+  pageOf,
+  rowBeside,
+  type RowChoices,
+  type RowName,
+} from '../model/layout';
 import { EMPTY, type Panel, type Selection, type Spot, type UrlState } from '../model/url_state';
 import { fitAll, fitRange, reveal, type View } from '../model/view';
 import { WallClock } from '../model/wall';
@@ -44,8 +52,8 @@ export class ViewerStore {
   readonly choices = new Signal<RowChoices>({ folded: [], pages: {}, fields: {} });
   readonly layout: Signal<Layout>;
   readonly scroll = new Signal(0);
-  /** the lane that the keyboard stands on */
-  readonly focusLane = new Signal<number | null>(null);
+  /** the row that the keyboard stands on */
+  readonly focusRow = new Signal<RowName | null>(null);
   /** the flame graph, where it is open, and the moments of the frame that it shows */
   readonly flame = new Signal<FlameChoice | null>(null);
   readonly moments = new Signal<FlameMoments['moments']>([]);
@@ -143,6 +151,22 @@ export class ViewerStore {
     if (pageOf(lane) !== (pages['workers'] ?? 0)) this.turnPage('workers', pageOf(lane));
   }
 
+  /** The keyboard stands on a worker's lane; null: on no row. */
+  focusLane(lane: number | null): void {
+    this.focusRow.set(lane === null ? null : { kind: 'workers', id: lane });
+  }
+
+  /** The keyboard goes to the row above or below, over the pages of a group. */
+  moveRow(step: number): void {
+    const beside = rowBeside(this.layout.value, this.focusRow.value, step);
+    if (!beside) return;
+    if ('row' in beside) return this.focusRow.set({ kind: beside.row.kind, id: beside.row.id });
+    this.turnPage(beside.kind, beside.page);
+    const rows = this.layout.value.groups.find(({ kind }) => kind === beside.kind)?.rows ?? [];
+    const row = step > 0 ? rows[0] : rows.at(-1);
+    if (row) this.focusRow.set({ kind: row.kind, id: row.id });
+  }
+
   private choose(change: Partial<RowChoices>): void {
     this.choices.set({ ...this.choices.value, ...change });
     this.layout.set(layOut(this.summary, this.choices.value));
@@ -162,7 +186,7 @@ export class ViewerStore {
     const end = finding.end_ns ?? at + (finding.worst_ns ?? 0);
     this.show(at, Math.max(end, at));
     if (finding.lane !== null) this.layOutLane(finding.lane);
-    this.focusLane.set(finding.lane);
+    this.focusLane(finding.lane);
     const selection =
       finding.poll === null ? null : { what: 'polls' as const, index: finding.poll };
     this.select(selection, { lane: finding.lane, start: at, end: Math.max(end, at) });

@@ -30,9 +30,12 @@ export function topBar(
     'header',
     { class: 'topbar' },
     h('a', { class: 'brand', href: '#', title: 'all runs' }, 'dial', h('b', {}, '9')),
-    h('h1', { class: 'run-name ellipsis', title: summary.name }, summary.name),
-    h('span', { class: 'soft ellipsis' }, `${traceRange(store)}, ${eventsText(summary)}`),
-    h('span', { class: 'spacer' }),
+    h(
+      'div',
+      { class: 'title' },
+      h('h1', { class: 'run-name' }, summary.name),
+      h('span', { class: 'soft' }, `${traceRange(store)}, ${eventsText(summary)}`),
+    ),
     search,
     h(
       'div',
@@ -64,8 +67,7 @@ export function warningStrips(summary: Summary): HTMLElement[] {
   const out: HTMLElement[] = [];
   const { truncated } = summary;
   if (truncated) {
-    const at = truncated.offset === null ? '' : ` (at byte ${formatCount(truncated.offset)})`;
-    const text = `This trace ended early: ${truncated.message}${at}. What came before is shown.`;
+    const text = `This trace ended early: ${truncated.message}. What came before is shown.`;
     out.push(h('div', { class: 'strip', role: 'status' }, text));
   }
   for (const text of lossSentences(summary)) {

@@ -44,7 +44,7 @@ export function detailsPanel(store: ViewerStore): HTMLElement {
         store.mark.set({ lane: details.lane, start: details.at_ns, end });
         if (details.lane !== null) {
           store.layOutLane(details.lane);
-          store.focusLane.set(details.lane);
+          store.focusLane(details.lane);
         }
         replaceChildren(body, ...content(store, details));
       },

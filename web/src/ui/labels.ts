@@ -2,16 +2,18 @@
 // group headings fold, lane labels select the lane. Only those in sight exist.
 // SPDX-License-Identifier: Apache-2.0
 import { h, replaceChildren } from '../base/dom';
-import { formatCount, formatShare, unitName } from '../base/format';
+import { formatCount, unitName } from '../base/format';
 import {
   type Group,
   HEADING_PX,
+  LANE_PX,
   MOST_ROWS,
   numberFields,
   type Row,
   rowsIn,
   valueField,
 } from '../model/layout';
+import { busyText } from '../model/loss';
 import type { CustomType } from '../protocol/types';
 import type { ViewerStore } from '../store/viewer_store';
 
@@ -28,18 +30,19 @@ export function drawLabels(
     out.push(...heading(store, group));
   }
   for (const row of rowsIn(layout, top, bottom)) {
-    if (row.label !== '') out.push(label(store, row));
+    if (row.label !== '' || isFocused(store, row)) out.push(label(store, row));
   }
-  // The focus stays on a heading that is drawn again.
-  const focused = into.contains(document.activeElement)
-    ? document.activeElement?.textContent
-    : null;
+  // The focus stays on what is drawn again: headings, pagers, choices.
+  const active = document.activeElement;
+  const key = active instanceof HTMLElement && into.contains(active) ? active.dataset['key'] : null;
   replaceChildren(into, ...out);
-  if (focused) {
-    const again = out.find((element) => element.textContent?.slice(2) === focused.slice(2));
-    again?.focus();
-  }
+  if (!key) return;
+  const again = into.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`);
+  again?.focus({ preventScroll: true });
 }
+
+const isFocused = (store: ViewerStore, row: Row) =>
+  store.focusRow.value?.kind === row.kind && store.focusRow.value.id === row.id;
 
 /** Folds the group; with more rows than a page holds, says which are seen and turns pages. */
 function heading(store: ViewerStore, group: Group): HTMLElement[] {
@@ -48,6 +51,7 @@ function heading(store: ViewerStore, group: Group): HTMLElement[] {
     'button',
     {
       class: 'heading',
+      'data-key': kind,
       'aria-expanded': isFolded ? 'false' : 'true',
       on: { click: () => store.toggleFold(kind) },
     },
@@ -64,6 +68,7 @@ function heading(store: ViewerStore, group: Group): HTMLElement[] {
       {
         title,
         'aria-label': `${group.label}: ${title}`,
+        'data-key': `${kind} ${text}`,
         disabled: to < 0 || to >= pages,
         on: { click: () => store.turnPage(kind, to) },
       },
@@ -90,7 +95,10 @@ function fieldChoice(store: ViewerStore, row: Row): HTMLElement | null {
   const text = (field: CustomType['fields'][number]) =>
     field.unit ? `${field.name} (${unitName(field.unit)})` : field.name;
   if (fields.length === 1) return h('small', { class: 'ellipsis' }, text(drawn));
-  const choice = h('select', { 'aria-label': `${type.type}: the field that is drawn` });
+  const choice = h('select', {
+    'aria-label': `${type.type}: the field that is drawn`,
+    'data-key': `field ${type.type}`,
+  });
   for (const field of fields) {
     choice.append(
       h('option', { value: field.name, selected: field.name === drawn.name }, text(field)),
@@ -101,15 +109,15 @@ function fieldChoice(store: ViewerStore, row: Row): HTMLElement | null {
 }
 
 function label(store: ViewerStore, row: Row): HTMLElement {
-  const isFocused = row.kind === 'workers' && store.focusLane.value === row.id;
   const worker = row.kind === 'workers' ? store.summary.workers[row.id] : undefined;
   const note = worker
-    ? h('small', { class: 'ellipsis' }, `${formatShare(worker.busy_ns / store.durationNs)} busy`)
+    ? h('small', { class: 'ellipsis' }, busyText(worker.busy_ns, store.summary))
     : fieldChoice(store, row);
+  const isLow = note !== null || row.height < LANE_PX;  // room for one line
   const element = h(
     'div',
-    { class: `row two${isFocused ? ' is-focused' : ''}`, title: row.title },
-    h('span', { class: 'ellipsis' }, row.label),
+    { class: `row two${isFocused(store, row) ? ' is-focused' : ''}`, title: row.title },
+    h('span', { class: isLow ? 'ellipsis' : 'two-lines' }, row.label || row.title),
     note,
   );
   element.style.top = `${row.top}px`;

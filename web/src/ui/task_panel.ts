@@ -10,7 +10,7 @@ import { factList, momentLink } from './facts';
 import { VirtualList } from './virtual_list';
 
 const PAGE = 200;
-const ROW_PX = 22;
+const ROW_PX = 38;
 
 export function taskPanel(store: ViewerStore): HTMLElement {
   const body = h('div', { class: 'task-panel' });
@@ -122,11 +122,11 @@ function rowOf(store: ViewerStore, row: TaskRow): HTMLElement {
   const delay = row.delay_ns === null ? null : `after ${formatDuration(row.delay_ns)}`;
   const button = h(
     'button',
-    { class: 'vrow', on: { click: open } },
+    { class: 'vrow', tabindex: -1, on: { click: open } },
     h('span', { class: 'soft' }, row.what),
     h('span', { title: 'since the trace began' }, `+${formatDuration(row.at_ns, 6)}`),
     h('b', { class: 'ellipsis', title: row.where ?? '' }, what),
-    h('span', { class: 'soft ellipsis' }, [by, worker?.name, delay].filter(Boolean).join(' ')),
+    h('span', { class: 'note soft ellipsis' }, [by, worker?.name, delay].filter(Boolean).join(' ')),
   );
   return h('div', { class: 'vitem', role: 'listitem' }, button);
 }
