@@ -34,11 +34,14 @@ struct OpSite;
 struct TrackedOp {
   runtime::TaskRef task;
   void* context = nullptr;
-  void* object = nullptr;  // socket, timer, strand: the implementation's address
+  union {
+    void* object = nullptr;  // socket, timer, strand: the implementation's address
+    std::uint64_t short_id;  // of plain work: its task's id as events have it
+  };
   const OpSite* site = nullptr;
   std::uint64_t created_ns = 0;
   std::uint64_t ready_ns = 0;  // 0: not known (yet)
-  std::uint32_t fd = 0;  // of plain work: its task's id as an event has it, which takes
+  std::uint32_t fd = 0;
   std::uint8_t flags = 0;
   std::uint8_t short_id_size = 0;  // bytes; 0: it has none, or isn't plain work
   std::uint16_t runtime = 0;  // of the context; 0: not looked up
@@ -78,7 +81,8 @@ void op_ended(Completion& completion, std::uint32_t epoch) noexcept;
 void op_began_done(Completion& completion, std::uint32_t epoch, bool is_aborted) noexcept;
 void op_began_rest(Completion& completion, bool is_aborted) noexcept;
 void op_ended_rest(Completion& completion) noexcept;
-void op_dropped(Completion& completion) noexcept;  // destroyed without having run
+// Destroyed without having run, or an exception came out of its handler.
+[[gnu::cold]] void op_left(Completion& completion) noexcept;
 void object_operation(void* object, const char* name) noexcept;
 void descriptor_registered(std::uintptr_t fd, std::uintptr_t registration) noexcept;
 void descriptor_deregistered(std::uintptr_t registration) noexcept;
@@ -124,12 +128,7 @@ class Completion {
  public:
   explicit Completion(const TrackedOp& op) noexcept : op_(op) {}
   ~Completion() {
-    if (state_ == State::kEnded) return;
-    if (state_ == State::kNew) {
-      op_dropped(*this);
-    } else {
-      invocation_end();  // an exception came out of the handler
-    }
+    if (__builtin_expect(state_ != State::kEnded, 0)) op_left(*this);
   }
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
@@ -159,7 +158,7 @@ class Completion {
   friend void op_began_rest(Completion&, bool) noexcept;
   friend void op_ended(Completion&, std::uint32_t) noexcept;
   friend void op_ended_rest(Completion&) noexcept;
-  friend void op_dropped(Completion&) noexcept;
+  friend void op_left(Completion&) noexcept;
 
   struct Op : TrackedOp {
     explicit Op(const TrackedOp& op) noexcept : TrackedOp(op) {}

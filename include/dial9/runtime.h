@@ -114,9 +114,7 @@ struct Poll {
   void* spans;     // where it counts for its task's open spans; null: nowhere
   std::uint64_t spans_since_ns;
   std::uint64_t start_ns;  // not set while kOff
-  RuntimeId runtime;
-  WorkerId worker;
-  std::uint32_t short_id_bytes = 0;  // the task's id as its events have it, for the recorder alone
+  std::uint16_t runtime;   // a RuntimeId
   enum class State : std::uint8_t {
     kOff,        // not recorded: recording was off at its start
     kDeferred,   // may turn out to be a scheduler's own work
@@ -126,7 +124,8 @@ struct Poll {
     kPaused,     // a poll of another task runs inside; resumes after it
   } state = State::kOff;
   std::uint8_t short_id_size = 0;  // 0: not made (yet)
-  std::uint16_t unused = 0;
+  WorkerId worker;
+  std::uint64_t short_id;  // the task's id as its events have it, for the recorder alone
 };
 
 // A handler or resume of `task` begins on this thread, as a worker of `runtime`. Inside another

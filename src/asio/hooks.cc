@@ -40,19 +40,22 @@ bool is_strand(const TrackedOp& op) noexcept {
 }
 bool is_plain(const TrackedOp& op) noexcept { return (op.flags & kIsPlain) != 0; }
 
-[[gnu::always_inline]] inline internal::ShortVarint short_id_of(const TrackedOp& op) noexcept {
-  return {op.fd, op.short_id_size};
+[[gnu::always_inline]] inline internal::ShortId short_id_of(const TrackedOp& op) noexcept {
+  return {op.short_id, op.short_id_size};
 }
-// All that is known of plain work from its creation on, by one store.
-[[gnu::always_inline]] inline void note_plain(TrackedOp& op, internal::ShortVarint id,
-                                              runtime::RuntimeId runtime) noexcept {
+// All that is known of plain work from its creation on, in the place of its op's fd: with what
+// plain_head() gave for its runtime, one store.
+std::uint64_t plain_head(std::uint16_t runtime) noexcept {
+  return std::uint64_t{kIsQueued | kIsPlain} << 32 | std::uint64_t{runtime} << 48;
+}
+[[gnu::always_inline]] inline void note_plain(TrackedOp& op, internal::ShortId id,
+                                              std::uint64_t head) noexcept {
   static_assert(offsetof(TrackedOp, flags) == offsetof(TrackedOp, fd) + 4 &&
                 offsetof(TrackedOp, short_id_size) == offsetof(TrackedOp, fd) + 5 &&
                 offsetof(TrackedOp, runtime) == offsetof(TrackedOp, fd) + 6);
   auto* const bytes = reinterpret_cast<std::uint8_t*>(&op);
-  internal::put_raw(bytes + offsetof(TrackedOp, fd),
-                    id.bytes | std::uint64_t{kIsQueued | kIsPlain} << 32 |
-                        std::uint64_t{id.size} << 40 | std::uint64_t{runtime} << 48);
+  internal::put_raw(bytes + offsetof(TrackedOp, fd), head | std::uint64_t{id.size} << 40);
+  op.short_id = id.bytes;
 }
 
 // A timer whose expiry is further from now than this is on a clock that isn't known.
@@ -116,6 +119,7 @@ void note_counting(const TrackedOp& op) noexcept {
   const internal::Binding* counting = t_state.counting;
   if (counting == nullptr || counting->runtime != op.runtime) return;
   t_state.counting_context = op.context;
+  t_state.counting_head = plain_head(op.runtime);
   t_state.counting_forgotten = g_forgotten.load(std::memory_order_relaxed);
 }
 
@@ -137,8 +141,8 @@ void note_created(TrackedOp& op, bool is_timer_known) noexcept {
       if (op.site->kind == OpKind::kPosted) {
         op.flags = op.flags | kIsPlain;
         if (op.task.id < internal::kShortTasks) {
-          const internal::ShortVarint id = internal::short_varint(op.task.id);
-          op.fd = id.bytes;
+          const internal::ShortId id = internal::short_id(op.task.id);
+          op.short_id = id.bytes;
           op.short_id_size = static_cast<std::uint8_t>(id.size);
         }
         op.ready_ns = runtime::polled_task();  // the waker, for wake_again()
@@ -233,11 +237,10 @@ namespace {
 
 // The wake is recorded, by `waker`, and op.created_ns is its stamp.
 [[gnu::always_inline]] inline bool note_posted(TrackedOp& op, runtime::TaskId waker,
-                                               internal::ShortVarint id) noexcept {
-  internal::Binding& counting = *t_state.counting;
+                                               internal::ShortId id) noexcept {
   op.ready_ns = waker;  // for wake_again()
-  note_plain(op, id, counting.runtime);
-  internal::count_up(counting.counters.pushed);
+  note_plain(op, id, t_state.counting_head);
+  internal::count_up(t_state.counting->counters.pushed);
   return true;
 }
 
@@ -247,7 +250,7 @@ namespace {
   return task != 0 && task < internal::kShortTasks && waker < internal::kShortTasks &&
          !is_scheduler(t_state.poll) &&
          internal::try_queue_work(epoch, waker, task, op.created_ns) &&
-         note_posted(op, waker, internal::short_varint(task));
+         note_posted(op, waker, internal::short_id(task));
 }
 
 // In a poll of the task itself.
@@ -302,10 +305,9 @@ void op_began(Completion& completion, std::uint32_t epoch, bool is_aborted) noex
   if (op.short_id_size == 0) return op_began_done(completion, epoch, is_aborted);
   const auto poll = [&]() -> runtime::Poll& { return completion.poll(); };
   const auto short_id = [&] { return short_id_of(op); };
-  if (__builtin_expect(
-          !internal::is_wake_consumed(op.task.id, op.created_ns) &&
-              internal::start_plain_poll(poll, epoch, op.runtime, op.task, short_id),
-          1)) {
+  if (__builtin_expect(!internal::is_wake_consumed(op.task.id, op.created_ns) &&
+                           internal::start_plain_poll(poll, epoch, op.runtime, op.task, short_id),
+                       1)) {
     return;
   }
   op_began_rest(completion, is_aborted);
@@ -319,7 +321,7 @@ void op_began_done(Completion& completion, std::uint32_t epoch, bool is_aborted)
   }
   internal::write_wake(epoch, 0, op.task.id, internal::wake_stamp(op.task.id, op.ready_ns));
   const auto poll = [&]() -> runtime::Poll& { return completion.poll(); };
-  const auto short_id = [&] { return internal::short_varint(op.task.id); };
+  const auto short_id = [&] { return internal::short_id(op.task.id); };
   if (internal::start_plain_poll(poll, epoch, op.runtime, op.task, short_id)) return;
   completion.state_ = Completion::State::kBegun;
   pop(op);
@@ -376,7 +378,8 @@ void op_ended_rest(Completion& completion) noexcept {
   }
 }
 
-void op_dropped(Completion& completion) noexcept {
+void op_left(Completion& completion) noexcept {
+  if (completion.state_ != Completion::State::kNew) return completion.invocation_end();
   const Completion::Op& op = completion.op_;
   pop(op);
   if ((op.flags & kIsRoot) != 0 && (op.flags & kMayBeStrandTurn) == 0) {

@@ -51,11 +51,11 @@ inline void leave_poll_event(ThreadBuffer& buffer, std::uint32_t epoch) noexcept
   buffer.ready_epoch = epoch;
 }
 
-// Publishes what lies up to `end`.
+// Publishes an event of so many bytes.
 [[gnu::always_inline]] inline void finish_poll_event(ThreadBuffer& buffer, std::uint32_t epoch,
-                                                     std::uint8_t* end, std::uint64_t ns) noexcept {
+                                                     std::size_t size, std::uint64_t ns) noexcept {
   buffer.base_ns = ns;
-  thread_publish(buffer, end);
+  thread_publish(buffer, size);
   leave_poll_event(buffer, epoch);
 }
 
@@ -75,9 +75,17 @@ struct ShortVarint {
   if (__builtin_expect(id < 0x20'0000, 1)) return {three, 3};
   return {three | (low << 3 & 0x7F00'0000) | 0x80'0000, 4};
 }
-[[gnu::always_inline]] inline std::uint8_t* put_short(std::uint8_t* at, ShortVarint id) noexcept {
-  put_raw(at, id.bytes);
-  return at + id.size;
+
+// A task's id as its events have it, and behind it the byte of "any worker", with which a wake
+// ends.
+struct ShortId {
+  std::uint64_t bytes;
+  std::uint32_t size;  // of the id; 0: not made
+};
+inline constexpr std::uint64_t kAnyWorker = runtime::kUnknownWorker;
+[[gnu::always_inline]] inline ShortId short_id(runtime::TaskId id) noexcept {
+  const ShortVarint varint = short_varint(id);
+  return {varint.bytes | kAnyWorker << (8 * varint.size), varint.size};
 }
 
 // begin_poll_event() for a poll's start: the chunk must know its place.
@@ -92,20 +100,22 @@ struct ShortVarint {
 
 // The second halves, after a begin. `worker` is below kShortWorkers, so that it and an empty local
 // queue fit into the word of the head; tasks are below kShortTasks. Return the stamp. What is taken
-// by reference, and the task's ShortVarint, are read after the clock: no register is needed
-// meanwhile.
+// by reference, and the task's ShortId, are read after the clock: no register is needed meanwhile.
 template <class Task>
 [[gnu::always_inline]] inline std::uint64_t finish_poll_start(
     ThreadBuffer& buffer, std::uint32_t epoch, const std::uint32_t& worker, const Task& task,
     runtime::Place* const& place, std::uint64_t when_ns = 0) noexcept {
   const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(buffer.clock, read_ticks());
-  std::uint8_t* at = put_event_head(buffer, buffer.cursor(), head_of<PollStartEvent>(), ns, worker);
-  // One store for both: stores are what a handler's events wait for.
-  const ShortVarint id = task();
+  std::uint8_t* const at =
+      put_event_head(buffer, buffer.cursor(), head_of<PollStartEvent>(), ns, worker);
+  // One store for both: stores are what a handler's events wait for. The symbol takes the place of
+  // the id's last byte, which is not this event's.
+  const ShortId id = task();
   const std::uint64_t symbol = __atomic_load_n(&place->id, __ATOMIC_RELAXED);
-  put_raw(at + 2, symbol << (8 * id.size) | id.bytes);
-  at += 2 + id.size + sizeof(std::uint32_t);
-  finish_poll_event(buffer, epoch, at, ns);
+  put_raw(at + kEventHeadBytes + 2, id.bytes + ((symbol - kAnyWorker) << (8 * id.size)));
+  signal_fence();  // the registers of what is written are free for what follows
+  const std::size_t id_size = task().size;
+  finish_poll_event(buffer, epoch, kEventHeadBytes + 2 + id_size + sizeof(std::uint32_t), ns);
   return ns;
 }
 [[gnu::always_inline]] inline std::uint64_t finish_poll_end(ThreadBuffer& buffer,
@@ -113,39 +123,34 @@ template <class Task>
                                                             const std::uint32_t& worker,
                                                             std::uint64_t when_ns = 0) noexcept {
   const std::uint64_t ns = when_ns != 0 ? when_ns : line_at(buffer.clock, read_ticks());
-  std::uint8_t* at = put_event_head(buffer, buffer.cursor(), head_of<PollEndEvent>(), ns, worker);
-  finish_poll_event(buffer, epoch, at + 1, ns);
+  put_event_head(buffer, buffer.cursor(), head_of<PollEndEvent>(), ns, worker);
+  finish_poll_event(buffer, epoch, kEventHeadBytes + 1, ns);
   return ns;
 }
 [[gnu::always_inline]] inline void finish_wake(ThreadBuffer& buffer, std::uint32_t epoch,
                                                const runtime::TaskId& waker,
                                                const runtime::TaskId& woken,
                                                std::uint64_t ns) noexcept {
-  std::uint8_t* at = put_event_head(buffer, buffer.cursor(), head_of<WakeEventEvent>(), ns, 0);
-  at = put_short(put_short(at, short_varint(waker)), short_varint(woken));
-  *at = static_cast<std::uint8_t>(runtime::kUnknownWorker);  // any may take it
-  finish_poll_event(buffer, epoch, at + 1, ns);
+  std::uint8_t* const at =
+      put_event_head(buffer, buffer.cursor(), head_of<WakeEventEvent>(), ns, 0);
+  const ShortVarint by = short_varint(waker);
+  const ShortId id = short_id(woken);
+  put_raw(at + kEventHeadBytes, by.bytes);
+  put_raw(at + kEventHeadBytes + by.size, id.bytes);
+  finish_poll_event(buffer, epoch, kEventHeadBytes + by.size + id.size + 1, ns);
 }
 
-// A task that queues work of its own in its poll: at the thread's last stamp plus 1 ns. Each thing
-// is read (the ShortVarint that `task` gives, too) when the registers of the one before are free.
-template <class Task>
+// A task that queues work of its own in its poll: at the thread's last stamp plus 1 ns.
 [[gnu::always_inline]] inline std::uint64_t finish_own_wake(ThreadBuffer& buffer,
                                                             std::uint32_t epoch,
-                                                            const Task& task) noexcept {
-  std::uint8_t* at = buffer.cursor();
+                                                            const ShortId& id) noexcept {
+  std::uint8_t* const at = buffer.cursor();
   put_raw(at, head_of<WakeEventEvent>() | std::uint64_t{1} << 24);
-  const std::uint32_t size = task().size;
-  const std::uint64_t worker = std::uint64_t{runtime::kUnknownWorker} << (8 * size);
-  signal_fence();
-  const std::uint64_t id = task().bytes;
-  put_raw(at + kEventHeadBytes, static_cast<std::uint32_t>(id));
-  at += kEventHeadBytes + size;
-  put_raw(at, worker | id);
-  at += size + 1;
-  signal_fence();
+  put_raw(at + kEventHeadBytes, id.bytes);
+  put_raw(at + kEventHeadBytes + id.size, id.bytes);
+  signal_fence();  // the registers of what is written are free for what follows
   const std::uint64_t ns = buffer.base_ns + 1;
-  finish_poll_event(buffer, epoch, at, ns);
+  finish_poll_event(buffer, epoch, kEventHeadBytes + 2 * id.size + 1, ns);
   return ns;
 }
 
@@ -156,7 +161,7 @@ inline std::uint64_t write_poll_start(std::uint32_t epoch, std::uint32_t worker,
   if (__builtin_expect(
           worker < kShortWorkers && task < kShortTasks && begin_poll_start(t_buffer, epoch, place),
           1)) {
-    const auto id = [&] { return short_varint(task); };
+    const auto id = [&] { return short_id(task); };
     return finish_poll_start(t_buffer, epoch, worker, id, &place, when_ns);
   }
   return record_poll_start(worker, task, place, when_ns);

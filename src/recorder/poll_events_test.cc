@@ -80,7 +80,7 @@ TEST(PollEvents, OfATaskThatWakesItselfHaveTheBytesOfTheGeneralWay) {
     if (id >= kShortTasks) continue;
     EXPECT_EQ(written_by([&] {
                 ASSERT_TRUE(begin_poll_event(t_buffer, recording_epoch()));
-                finish_own_wake(t_buffer, recording_epoch(), [&] { return short_varint(id); });
+                finish_own_wake(t_buffer, recording_epoch(), short_id(id));
               }),
               written_by([&] { record_wake(id, id, t_buffer.base_ns + 1); }));
   }
@@ -98,16 +98,15 @@ TEST(PollEvents, ThatAClonedChildFinishesTooAreOne) {
   const std::uint32_t epoch = recording_epoch();
   const ThreadBuffer& buffer = t_buffer;
   const std::uint64_t before = buffer.control->producer.committed >> 32;
-  const auto task = [] { return short_varint(300); };
   ASSERT_TRUE(begin_poll_event(t_buffer, epoch));
   const long child = ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
   if (child == 0) {
-    finish_own_wake(t_buffer, epoch, task);
+    finish_own_wake(t_buffer, epoch, short_id(300));
     ::_exit(0);
   }
   int status = 0;
   const bool has_ended = ::waitpid(static_cast<pid_t>(child), &status, 0) == child;
-  finish_own_wake(t_buffer, epoch, task);
+  finish_own_wake(t_buffer, epoch, short_id(300));
   ASSERT_TRUE(has_ended && WIFEXITED(status));
   EXPECT_EQ((buffer.control->producer.committed >> 32) - before, 1U);
   EXPECT_EQ(recorder.read().count("WakeEventEvent"), 2U) << "one of warm_up()";

@@ -24,7 +24,7 @@ extern constinit bool g_has_task_spans __attribute__((visibility("hidden")));
   poll.before = t_task;
   poll.outer = t.poll;
   poll.spans = nullptr;
-  poll.runtime = runtime;
+  poll.runtime = static_cast<std::uint16_t>(runtime);
   poll.short_id_size = 0;
   t_task = task;
   t.poll = &poll;
@@ -59,8 +59,8 @@ inline std::uint64_t wake_stamp(runtime::TaskId task, std::uint64_t ready_ns) no
 }
 
 // Of the poll's task; empty until it is made.
-[[gnu::always_inline]] inline ShortVarint short_id_of(const runtime::Poll& poll) noexcept {
-  return {poll.short_id_bytes, poll.short_id_size};
+[[gnu::always_inline]] inline ShortId short_id_of(const runtime::Poll& poll) noexcept {
+  return {poll.short_id, poll.short_id_size};
 }
 // No poll around, no spans: by one store.
 [[gnu::always_inline]] inline void set_outermost(runtime::Poll& poll) noexcept {
@@ -69,22 +69,29 @@ inline std::uint64_t wake_stamp(runtime::TaskId task, std::uint64_t ready_ns) no
   std::memset(reinterpret_cast<std::uint8_t*>(&poll) + offsetof(Poll, outer), 0,
               sizeof(Poll::outer) + sizeof(Poll::spans));
 }
-// With the poll's state, by one store.
-[[gnu::always_inline]] inline void set_open(runtime::Poll& poll, ShortVarint id) noexcept {
+// Open, of the thread's plain runtime and worker: all of that by one store.
+[[gnu::always_inline]] inline void set_open(runtime::Poll& poll, const ThreadState& t,
+                                            ShortId id) noexcept {
   using runtime::Poll;
-  static_assert(offsetof(Poll, state) == offsetof(Poll, short_id_bytes) + 4 &&
-                offsetof(Poll, short_id_size) == offsetof(Poll, short_id_bytes) + 5 &&
-                sizeof(Poll) == offsetof(Poll, short_id_bytes) + 8);
-  auto* const bytes = reinterpret_cast<std::uint8_t*>(&poll);
-  put_raw(bytes + offsetof(Poll, short_id_bytes),
-          id.bytes | static_cast<std::uint64_t>(Poll::State::kOpen) << 32 |
-              std::uint64_t{id.size} << 40);
+  static_assert(offsetof(Poll, state) == offsetof(Poll, runtime) + 2 &&
+                offsetof(Poll, short_id_size) == offsetof(Poll, runtime) + 3 &&
+                offsetof(Poll, worker) == offsetof(Poll, runtime) + 4 &&
+                sizeof(Poll) == offsetof(Poll, runtime) + 16);
+  static_assert(offsetof(ThreadState, plain_state) == offsetof(ThreadState, plain_runtime) + 2 &&
+                offsetof(ThreadState, plain_worker) == offsetof(ThreadState, plain_runtime) + 4);
+  std::uint64_t head;
+  std::memcpy(&head,
+              reinterpret_cast<const std::uint8_t*>(&t) + offsetof(ThreadState, plain_runtime),
+              sizeof head);
+  put_raw(reinterpret_cast<std::uint8_t*>(&poll) + offsetof(Poll, runtime),
+          head | std::uint64_t{id.size} << 24);
+  poll.short_id = id.bytes;
 }
 // Makes it. False: there is no task, or its id isn't short.
 inline bool make_short_id(runtime::Poll& poll) noexcept {
   if (poll.task.id == 0 || poll.task.id >= kShortTasks) return false;
-  const ShortVarint id = short_varint(poll.task.id);
-  poll.short_id_bytes = id.bytes;
+  const ShortId id = short_id(poll.task.id);
+  poll.short_id = id.bytes;
   poll.short_id_size = static_cast<std::uint8_t>(id.size);
   return true;
 }
@@ -100,7 +107,7 @@ inline bool make_short_id(runtime::Poll& poll) noexcept {
 // last work was for the same runtime. `epoch` is recording_epoch(). False: nothing is done. Calls
 // nothing before its end and needs few registers: a hook that leaves the rest to a tail call saves
 // none on the stack. For the same reason `get_poll` and `short_id` give the poll, and the
-// ShortVarint of the task (which is below kShortTasks), when they are needed.
+// ShortId of the task (which is below kShortTasks), when they are needed.
 template <class GetPoll, class ShortId>
 [[gnu::always_inline]] inline bool start_plain_poll(const GetPoll& get_poll, std::uint32_t epoch,
                                                     runtime::RuntimeId runtime,
@@ -118,9 +125,7 @@ template <class GetPoll, class ShortId>
   poll.before = t_task;
   set_outermost(poll);
   poll.start_ns = stamp;
-  poll.runtime = t.plain_runtime;
-  poll.worker = t.plain_worker;
-  set_open(poll, short_id());
+  set_open(poll, t, short_id());
   t_task = task;
   t.poll = &poll;
   poll_started(poll, stamp);
@@ -170,7 +175,7 @@ inline std::uint64_t queued_ns(const runtime::Poll* poll, runtime::TaskId woken)
   // the last stamp was one of the past.
   const bool is_base_inside = poll.start_ns - 1 < buffer.base_ns;
   if (__builtin_expect(!is_base_inside || !begin_poll_event(buffer, epoch), 0)) return false;
-  stamp = finish_own_wake(buffer, epoch, [&] { return short_id_of(poll); });
+  stamp = finish_own_wake(buffer, epoch, short_id_of(poll));
   return true;
 }
 // Wherever.

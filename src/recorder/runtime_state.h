@@ -23,7 +23,8 @@
 namespace dial9::internal {
 
 inline constexpr std::uint32_t kNoWorker = ~std::uint32_t{0};
-inline constexpr runtime::RuntimeId kNoRuntime = ~runtime::RuntimeId{0};
+inline constexpr std::uint16_t kNoRuntime = 0xFFFF;
+static_assert(runtime::kMaxRuntimes < kNoRuntime);
 // Workers below this are written in one byte: the short way of the events of polls.
 inline constexpr std::uint32_t kShortWorkers = 0x80;
 inline constexpr std::uint32_t kMaxBindings = 1 << 14;  // with their threads, about 2 MiB at most
@@ -64,13 +65,17 @@ struct ThreadState {
   runtime::Poll* poll = nullptr;  // innermost
   Binding* binding = nullptr;     // last used as a worker
   Binding* counting = nullptr;    // last used for counters
-  // Of `binding`, while its worker id is short and the thread isn't parked (note_worker).
-  runtime::RuntimeId plain_runtime = kNoRuntime;
+  // Of `binding`, while its worker id is short and the thread isn't parked (note_worker): what a
+  // poll is told of them, in its order, by one load and one store.
+  std::uint16_t plain_runtime = kNoRuntime;
+  runtime::Poll::State plain_state = runtime::Poll::State::kOpen;
+  std::uint8_t plain_id_size = 0;  // the poll puts its own there
   std::uint32_t plain_worker = 0;
   // The Asio hooks' notes (src/asio/hooks.cc). The context whose work `counting` counts, if the
   // thread may queue plain work there at sight; null in a new epoch, and void once a context was
   // forgotten after it was noted: another may lie at its address.
   const void* counting_context = nullptr;
+  std::uint64_t counting_head = 0;  // what is known of its plain work, but for the size of the id
   std::uint32_t counting_forgotten = 0;
   bool is_after_strand_push = false;  // a strand got work just now: its turn may be queued next
   // Of the last PollStartEvent of this thread.
@@ -150,7 +155,7 @@ inline Binding* worker_binding(ThreadState& t, runtime::RuntimeId id) noexcept {
 // After each change of `is_parked`.
 inline void note_worker(ThreadState& t) noexcept {
   const bool is_plain = t.binding != nullptr && t.binding->worker < kShortWorkers && !t.is_parked;
-  t.plain_runtime = is_plain ? t.binding->runtime : kNoRuntime;
+  t.plain_runtime = is_plain ? static_cast<std::uint16_t>(t.binding->runtime) : kNoRuntime;
   t.plain_worker = is_plain ? t.binding->worker : 0;
 }
 

@@ -183,12 +183,14 @@ inline void signal_fence() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 [[gnu::cold, gnu::noinline]] bool thread_reserve(ThreadBuffer& buffer, EventType& type,
                                                  std::size_t need) noexcept;
 
-// Makes everything up to `end` visible to readers, as one more event. The thread's own word is the
-// published one: a child that a signal's handler clones inside the call writes the same as its
-// parent, and an event has no store for a count, since stores are what events wait for.
-inline void thread_publish(ThreadBuffer& buffer, const std::uint8_t* end) noexcept {
-  buffer.set_written((buffer.written >> 32) + 1, end);
-  __atomic_store_n(&buffer.control->producer.committed, buffer.written, __ATOMIC_RELEASE);
+// Makes the next `size` bytes visible to readers, and all before them, as one more event. The
+// thread's own word is the published one: a child that a signal's handler clones inside the call
+// writes the same as its parent, and an event has no store for a count, since stores are what
+// events wait for.
+inline void thread_publish(ThreadBuffer& buffer, std::size_t size) noexcept {
+  const std::uint64_t written = buffer.written + ((std::uint64_t{1} << 32) + size);
+  buffer.written = written;
+  __atomic_store_n(&buffer.control->producer.committed, written, __ATOMIC_RELEASE);
 }
 
 // Counts one lost event, with its time. Any thread, any context.

@@ -140,18 +140,22 @@ bool prepare_event(ThreadBuffer& buffer, const E& event, std::uint32_t* ids) noe
   return true;
 }
 
-// Writes an event's head at `at`, behind a reset frame where the stamp needs one, and the two bytes
-// `next` behind it, since the head is stored as one word. Returns what follows the head.
-inline std::uint8_t* put_event_head(ThreadBuffer& buffer, std::uint8_t* at, std::uint32_t head,
-                                    std::uint64_t ns, std::uint64_t next) noexcept {
+// Writes an event's head at `at`, the cursor, which it moves behind a reset frame where the stamp
+// needs one, and the two bytes `next` behind the head, since that is stored as one word. Returns
+// where the head is.
+[[gnu::always_inline]] inline std::uint8_t* put_event_head(ThreadBuffer& buffer, std::uint8_t* at,
+                                                           std::uint32_t head, std::uint64_t ns,
+                                                           std::uint64_t next) noexcept {
   std::uint64_t delta = ns - buffer.base_ns;
   if (__builtin_expect(delta > kMaxDeltaNs, 0)) {
     *at = 0x05;  // a timestamp reset; room for it is part of every reservation
     at = put_raw(at + 1, ns);
+    buffer.written += kResetBytes;  // should a handler jump out, the next event is behind it
+    buffer.base_ns = ns;
     delta = 0;
   }
   put_raw(at, head | delta << 24 | next << 48);
-  return at + kEventHeadBytes;
+  return at;
 }
 
 // An event may hold what depends on its stamp, and is told it before it is written.
@@ -170,10 +174,11 @@ template <class E>
                                              const std::uint32_t* pool_ids,
                                              std::uint64_t ns) noexcept {
   stamp_event(event, ns, 0);
-  PutFields put{put_event_head(buffer, at, head_of<E>(), ns, 0), pool_ids};
+  at = put_event_head(buffer, at, head_of<E>(), ns, 0);
+  PutFields put{at + kEventHeadBytes, pool_ids};
   event.dial9_visit(put);
   buffer.base_ns = ns;
-  thread_publish(buffer, put.at);
+  thread_publish(buffer, static_cast<std::size_t>(put.at - at));
 }
 
 // The ordinary case, without a call: the thread is ready for `epoch` (0: it has no chunk, so no
