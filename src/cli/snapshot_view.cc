@@ -65,6 +65,7 @@ void encode_losses(Encoder& out, const TargetLook& look) {
               {"count", FieldType::kVarint},
               {"first_ns", FieldType::kVarint},
               {"last_ns", FieldType::kVarint}});
+  out.annotations(kLoss, {{2, "unit", "ns"}, {3, "unit", "ns"}});
   for (const internal::TargetLoss& loss : look.losses) {
     const bool is_timed = loss.first_ns != 0;
     out.begin(kLoss, look.now_ns);

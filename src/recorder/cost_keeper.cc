@@ -100,6 +100,8 @@ void CostKeeper::note_bill(const CostReading& reading) {
                   {"bytes", FieldType::kVarint},
                   {"events", FieldType::kVarint},
                   {"shed", FieldType::kVarint}});
+      out.annotations(
+          kBill, {{0, "unit", "ns"}, {1, "unit", "ns"}, {2, "unit", "ns"}, {3, "unit", "bytes"}});
       out.begin(kBill, stamp_ns_());
       for (const std::uint64_t value : {elapsed_ns, collector_ns, producer_ns, bytes,
                                         reading.events - second_.events, shed - second_shed_}) {

@@ -34,7 +34,7 @@ void add_schema(format::Encoder& out, std::uint16_t type) {
                   {"addr", FieldType::kVarint},
                   {"size", FieldType::kVarint},
                   {"alloc_timestamp_ns", FieldType::kVarint}});
-      return out.annotations(kFree, {{2, "unit", "bytes"}});
+      return out.annotations(kFree, {{2, "unit", "bytes"}, {3, "unit", "ns"}});
     case kProfile:
       out.schema(kProfile, "HeapProfileEvent", true,
                  {{"elapsed_ns", FieldType::kVarint},

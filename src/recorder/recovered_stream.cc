@@ -7,6 +7,7 @@
 
 #include "format/encoder.h"
 #include "format/value.h"
+#include "recorder/loss_events.h"
 #include "recorder/shed_rate.h"
 
 namespace dial9::internal {
@@ -17,20 +18,10 @@ constexpr std::uint64_t kUnknownCount = 0;
 
 void put_losses(format::Encoder& out, const std::vector<ArenaLoss>& lost,
                 const std::vector<UnknownLoss>& unknown, std::uint64_t pair_ns) {
-  using format::FieldType;
-  constexpr std::uint16_t kLoss = 3;
-  out.schema(kLoss, "RecorderLossEvent", true,
-             {{"cause", FieldType::kPooledString},
-              {"count", FieldType::kVarint},
-              {"first_ns", FieldType::kVarint},
-              {"last_ns", FieldType::kVarint}});
+  put_loss_schema(out);
   const auto put = [&](std::string_view cause, std::uint64_t count, std::uint64_t first_ns,
                        std::uint64_t last_ns) {
-    out.begin(kLoss, last_ns);
-    out.pooled_string(cause);
-    out.varint(count);
-    out.varint(first_ns);
-    out.varint(last_ns);
+    put_loss(out, last_ns, cause, count, first_ns, last_ns);
   };
   for (const ArenaLoss& loss : lost) {
     if (loss.count <= loss.told) continue;

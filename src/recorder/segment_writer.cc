@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "format/encoder.h"
+#include "recorder/loss_events.h"
 #include "recorder/recording_state.h"
 
 namespace dial9::internal {
@@ -19,31 +20,13 @@ constexpr std::uint64_t kSettledNs = 10'000'000'000;
 // leaves room for it.
 constexpr std::uint64_t kSealReserveBytes = 4 << 10;
 
-enum TypeId : std::uint16_t { kClockSync = 1, kMetadata = 2, kLoss = 3 };
+enum TypeId : std::uint16_t { kClockSync = 1, kMetadata = 2 };
 
 void add(StreamInfo& sum, const StreamInfo& info) {
   if (info.events == 0) return;
   sum.first_ns = sum.events == 0 ? info.first_ns : std::min(sum.first_ns, info.first_ns);
   sum.last_ns = std::max(sum.last_ns, info.last_ns);
   sum.events += info.events;
-}
-
-void add_loss_schema(format::Encoder& out) {
-  using format::FieldType;
-  out.schema(kLoss, "RecorderLossEvent", true,
-             {{"cause", FieldType::kPooledString},
-              {"count", FieldType::kVarint},
-              {"first_ns", FieldType::kVarint},
-              {"last_ns", FieldType::kVarint}});
-}
-
-void put_loss(format::Encoder& out, std::string_view cause, std::uint64_t count,
-              std::uint64_t first_ns, std::uint64_t last_ns) {
-  out.begin(kLoss, last_ns);
-  out.pooled_string(cause);
-  out.varint(count);
-  out.varint(first_ns);
-  out.varint(last_ns);
 }
 
 }  // namespace
@@ -246,14 +229,14 @@ void SegmentWriter::report_losses(std::uint64_t now_ns) {
   if (arena_.has_left_file() && !has_lost_buffers_) return;
   if (!has_any || !open_segment(now_ns)) return;
   format::Encoder out;  // it allocates, so not in each pass
-  add_loss_schema(out);
+  put_loss_schema(out);
   for (std::size_t i = 0; i < kLossCauses; ++i) {
     if (fresh[i] == 0) continue;
     const auto cause = static_cast<LossCause>(i);
     std::uint64_t first = now_ns;
     std::uint64_t last = now_ns;
     if (!arena_.take_loss_range(cause, &first, &last)) first = last = now_ns;
-    put_loss(out, loss_cause_name(cause), fresh[i], first, last);
+    put_loss(out, last, loss_cause_name(cause), fresh[i], first, last);
     reported_[i] += fresh[i];
     told[i] = {fresh[i], first, last};
   }
@@ -277,16 +260,16 @@ void SegmentWriter::lose_buffers(std::uint64_t first_ns, std::uint64_t now_ns) {
   }
   if (!open_segment(now_ns)) return;
   format::Encoder out;
-  add_loss_schema(out);
-  put_loss(out, "buffers_cut", 0, first_ns, now_ns);  // of unknown size
+  put_loss_schema(out);
+  put_loss(out, now_ns, "buffers_cut", 0, first_ns, now_ns);  // of unknown size
   append({}, out.data(), {}, now_ns);
 }
 
 bool SegmentWriter::tell_off(std::uint64_t first_ns, std::uint64_t last_ns, std::uint64_t now_ns) {
   if (!is_open_) return false;
   format::Encoder out;
-  add_loss_schema(out);
-  put_loss(out, kRecordingOff, 0, first_ns, last_ns);
+  put_loss_schema(out);
+  put_loss(out, last_ns, kRecordingOff, 0, first_ns, last_ns);
   append({}, out.data(), {}, now_ns);
   flush(now_ns);
   return is_open_;

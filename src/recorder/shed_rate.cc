@@ -42,6 +42,7 @@ void put_rates(format::Encoder& out, std::uint16_t type, std::span<const ShedRat
               {"since_ns", FieldType::kVarint},
               {"kept", FieldType::kVarint},
               {"shed", FieldType::kVarint}});
+  out.annotations(type, {{2, "unit", "ns"}});
   for (const ShedRate& rate : rates) {
     out.begin(type, rate.at_ns);
     out.pooled_string(shed_class_name(rate.shed_class));

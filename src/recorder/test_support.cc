@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <set>
 
 #include "dial9/event.h"
 #include "recorder/dead_runs.h"
@@ -50,11 +52,31 @@ std::uint64_t bytes_under(const std::string& path) {
   return total;
 }
 
+namespace {
+
+// Readers show a number by its unit. Of the types that the original has, too, only what it writes.
+void expect_units(const format::Schema& schema) {
+  static const std::set<std::string, std::less<>> originals{"ClockSyncEvent", "WorkerParkEvent",
+                                                            "WorkerUnparkEvent"};
+  if (originals.contains(schema.name)) return;
+  for (std::size_t i = 0; i < schema.fields.size(); ++i) {
+    const std::string_view name = schema.fields[i].name;
+    const std::string_view unit = name.ends_with("_ns")     ? "ns"
+                                  : name.ends_with("bytes") ? "bytes"
+                                                            : "";
+    if (unit.empty()) continue;
+    EXPECT_EQ(schema.annotation(i, "unit"), unit) << schema.name << '.' << name;
+  }
+}
+
+}  // namespace
+
 Trace Trace::of(const std::vector<std::uint8_t>& bytes) {
   Trace trace;
   if (bytes.empty()) return trace;
   trace.trace_ = format::materialize(bytes);
   EXPECT_FALSE(trace.trace_.error) << trace.trace_.error->message;
+  for (const format::Schema& schema : trace.trace_.schemas) expect_units(schema);
   return trace;
 }
 

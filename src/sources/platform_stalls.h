@@ -17,10 +17,12 @@
 
 namespace dial9::internal {
 
+using ns_i64 = annotated<std::int64_t, Unit::kNs>;
+
 // From begin_ns to the stamp.
-DIAL9_EVENT(PlatformStallEvent, (interned, cause), (interned, scope), (std::uint64_t, begin_ns),
-            (optional<std::uint64_t>, stalled_ns), (optional<std::uint64_t>, full_stalled_ns),
-            (optional<std::int64_t>, step_ns), (optional<std::uint64_t>, count));
+DIAL9_EVENT(PlatformStallEvent, (interned, cause), (interned, scope), (ns_u64, begin_ns),
+            (optional<ns_u64>, stalled_ns), (optional<ns_u64>, full_stalled_ns),
+            (optional<ns_i64>, step_ns), (optional<std::uint64_t>, count));
 
 // Three clocks at one moment.
 struct ClockTriple {

@@ -25,12 +25,13 @@ namespace dial9::internal {
 using maybe_gauge = optional<gauge_u64>;
 using maybe_bytes = optional<bytes_gauge_u64>;
 using maybe_counter = optional<counter_u64>;
+using maybe_bytes_counter = optional<annotated<std::uint64_t, Unit::kBytes, Kind::kCounter>>;
 
 DIAL9_EVENT(ProcessDetailEvent, (maybe_bytes, rss_anon_bytes), (maybe_bytes, rss_file_bytes),
             (maybe_bytes, rss_shmem_bytes), (maybe_bytes, swap_bytes), (maybe_gauge, threads),
-            (maybe_gauge, descriptors), (maybe_counter, read_bytes), (maybe_counter, written_bytes),
-            (maybe_counter, read_calls), (maybe_counter, write_calls),
-            (maybe_bytes, rss_shared_bytes));
+            (maybe_gauge, descriptors), (maybe_bytes_counter, read_bytes),
+            (maybe_bytes_counter, written_bytes), (maybe_counter, read_calls),
+            (maybe_counter, write_calls), (maybe_bytes, rss_shared_bytes));
 
 DIAL9_EVENT(CgroupUsageEvent, (optional<ns_counter_u64>, cpu_usage_ns),
             (optional<double>, cpu_limit), (optional<ns_counter_u64>, throttled_ns),

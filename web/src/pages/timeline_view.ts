@@ -13,6 +13,7 @@ import {
   hitSamples,
   hitTest,
   type Pointer,
+  valueUnit,
 } from '../render/timeline';
 import type { TracksStore } from '../store/tracks_store';
 import type { ViewerStore } from '../store/viewer_store';
@@ -223,7 +224,8 @@ export class TimelineView {
     const slack = (span(view.value) / this.surface.widthCss) * 4;
     const lost = lossLines(summary.loss, hit.at, slack);
     const stalled = stallLines(summary.stalls, hit.at, slack);
-    const text = hoverText(hit, hit.row.label || hit.row.title, when);
+    const unit = valueUnit(this.store, hit.row);
+    const text = hoverText(hit, hit.row.label || hit.row.title, when, unit);
     if (lost.length + stalled.length === 0) return text;
     const title = text?.title ?? (lost.length > 0 ? 'Events lost' : 'The platform stalled');
     return { title, lines: [...(text?.lines ?? [when]), ...lost, ...stalled] };

@@ -1,7 +1,7 @@
 // A queue's depth over time: a step line with its range filled, on a scale of its own that starts
 // at zero. Pure.
 // SPDX-License-Identifier: Apache-2.0
-import { formatCount } from '../base/format';
+import { formatValue } from '../base/format';
 import { binNs, type TileId, tileStart } from '../model/tiles';
 import type { QueueTile } from '../model/tracks';
 import type { Placed } from '../store/tile_store';
@@ -45,13 +45,19 @@ function pointsOf(
 }
 
 /** Draws the row and returns the top of its scale. `atX`: where the pointer is, or null. */
-export function drawQueue(frame: Frame, box: Box, slots: QueueSlot[], series: number): number {
+export function drawQueue(
+  frame: Frame,
+  box: Box,
+  slots: QueueSlot[],
+  series: number,
+  unit: string | null,
+): number {
   const { ctx, palette, ratio } = frame;
   background(frame, box);
   const { points, carry } = pointsOf(frame, slots, series);
   let most = Number.isNaN(carry) ? 0 : carry;
   for (const point of points) most = Math.max(most, point.max);
-  const scale = niceTop(most);
+  const scale = niceTop(most, unit);
   const bottom = box.top + box.height - 2 * ratio;
   const room = box.height - 6 * ratio;
   const yOf = (value: number) => bottom - (value / scale) * room;
@@ -73,13 +79,14 @@ export function drawQueue(frame: Frame, box: Box, slots: QueueSlot[], series: nu
     last = point.last;
   }
   step(frame.width, last);
-  drawScaleText(frame, box, formatCount(scale));
+  drawScaleText(frame, box, formatValue(scale, unit));
   return scale;
 }
 
-/** The least of 1, 2, 5 × 10^n that isn't below `most`. */
-export function niceTop(most: number): number {
+/** The least of 1, 2, 5 × 10^n that isn't below `most`; of bytes, in the unit that `most` is in. */
+export function niceTop(most: number, unit: string | null): number {
   if (most <= 1) return 1;
+  if (unit === 'bytes' && most >= 1024) return 1024 * niceTop(most / 1024, unit);
   const power = 10 ** Math.floor(Math.log10(most));
   for (const digit of [1, 2, 5]) if (digit * power >= most) return digit * power;
   return 10 * power;

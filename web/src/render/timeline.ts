@@ -79,16 +79,25 @@ function drawRow(
     drawLane(frame, box, slots, at, task !== null);
     if (task !== null) drawTaskLayer(frame, box, tracks.taskSlots(task, row, view, width), at);
   } else if (row.kind === 'queues') {
-    drawQueue(frame, box, tracks.queueSlots(view, width), row.id);
+    drawQueue(frame, box, tracks.queueSlots(view, width), row.id, valueUnit(store, row));
   } else if (row.kind === 'spans') {
     const { slots, at } = tracks.spanSlots(row, view, width);
     drawSpanRow(frame, box, slots, at, selection?.what === 'spans' ? selection.index : null);
   } else {
     const selected = selection?.what === 'events' ? selection.index : null;
-    const field = valueField(store.summary.custom[row.id], store.choices.value.fields);
-    drawCustom(frame, box, tracks.eventSlots(row, view, width), field?.unit ?? null, selected);
+    drawCustom(frame, box, tracks.eventSlots(row, view, width), valueUnit(store, row), selected);
   }
   drawSampleTicks(frame, row, box, store, tracks);
+}
+
+/** The unit of the values that a row shows, as the trace writes it; null: a plain number. */
+export function valueUnit(store: ViewerStore, row: Row): string | null {
+  const { queues, custom } = store.summary;
+  if (row.kind === 'queues') {
+    return queues.find((queue) => queue.series === row.id)?.kind === 'bytes' ? 'bytes' : null;
+  }
+  if (row.kind !== 'custom') return null;
+  return valueField(custom[row.id], store.choices.value.fields)?.unit ?? null;
 }
 
 function drawSampleTicks(

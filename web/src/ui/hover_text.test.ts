@@ -37,6 +37,17 @@ it('says which events were lost where the pointer is', () => {
   expect(lossLines([off], 5105, 10)).toEqual(['recording was off here, for 5 µs']);
 });
 
+it('has the unit of a value', () => {
+  const event = { count: 1, value: 1_500_000 };
+  expect(hoverText({ event }, 'w', 't', 'ns')?.lines).toEqual(['value 1.5 ms', 't']);
+  expect(hoverText({ event }, 'w', 't', null)?.lines).toEqual(['value 1,500,000', 't']);
+  const queue = { min: 1024, max: 5120, last: 3072, at: 7 };
+  expect(hoverText({ queue }, 'resident bytes', 't', 'bytes')).toEqual({
+    title: 'resident bytes: 3 KiB',
+    lines: ['1 KiB to 5 KiB here', 't'],
+  });
+});
+
 it('counts one poll as one', () => {
   const bin = { polls: 1, share: 0.5, maxdur: 10, dur: 1000 };
   expect(hoverText({ bin }, 'w', 't')?.title).toBe('1 poll starts within 1 µs');

@@ -1,6 +1,14 @@
 // What the box beside the pointer says, from what lies under it. Pure.
 // SPDX-License-Identifier: Apache-2.0
-import { formatCount, formatDuration, formatShare, plural, shortPlace } from '../base/format';
+import {
+  formatCount,
+  formatDuration,
+  formatRange,
+  formatShare,
+  formatValue,
+  plural,
+  shortPlace,
+} from '../base/format';
 import { isOff } from '../model/loss';
 import type { Loss, Stall } from '../protocol/types';
 import type { TooltipText } from './tooltip';
@@ -50,8 +58,16 @@ export function stallLines(stalls: readonly Stall[], at: number, slackNs: number
   return here.slice(0, 3).map(line);
 }
 
-/** `where`: the row's label; `when`: the moment in wall time. Null: nothing to say. */
-export function hoverText(facts: HoverFacts, where: string, when: string): TooltipText | null {
+/**
+ * `where`: the row's label; `when`: the moment in wall time; `unit`: that of the row's values.
+ * Null: nothing to say.
+ */
+export function hoverText(
+  facts: HoverFacts,
+  where: string,
+  when: string,
+  unit: string | null = null,
+): TooltipText | null {
   if (facts.slice) return sliceText(facts.slice, where, when);
   if (facts.bin) {
     const { polls, share, maxdur, dur } = facts.bin;
@@ -67,7 +83,7 @@ export function hoverText(facts: HoverFacts, where: string, when: string): Toolt
   }
   if (facts.event) {
     const { count, value } = facts.event;
-    const lines = value === null ? [when] : [`value ${value}`, when];
+    const lines = value === null ? [when] : [`value ${formatValue(value, unit)}`, when];
     return { title: count > 1 ? `${formatCount(count)} × ${where}` : where, lines };
   }
   if (facts.sample) {
@@ -77,8 +93,8 @@ export function hoverText(facts: HoverFacts, where: string, when: string): Toolt
   }
   if (facts.queue) {
     const { min, max, last } = facts.queue;
-    const range = min === max ? [] : [`from ${formatCount(min)} to ${formatCount(max)} here`];
-    return { title: `${where}: ${formatCount(last)}`, lines: [...range, when] };
+    const range = min === max ? [] : [`${formatRange(min, max, unit)} here`];
+    return { title: `${where}: ${formatValue(last, unit)}`, lines: [...range, when] };
   }
   return null;
 }
