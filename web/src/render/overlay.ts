@@ -44,9 +44,17 @@ export function drawLoss(frame: Frame, losses: readonly Loss[]): void {
   }
 }
 
+// A stretch of which less than this share was stalled says little about what lies in it.
+const LEAST_SHADED_SHARE = 0.1;
+
+function isShaded(stall: Stall): boolean {
+  const least = LEAST_SHADED_SHARE * (stall.end_ns - stall.begin_ns);
+  return stall.is_excuse && (stall.stalled_ns === null || stall.stalled_ns >= least);
+}
+
 /**
- * Shades the times of platform stalls over all rows, below a bar at the top. Those that may be the
- * process's own doing have the bar alone.
+ * Shades the times of platform stalls over all rows, below a bar at the top. Those of which little
+ * was stalled have the bar alone, and those that may be the process's own doing a thin one.
  */
 export function drawStalls(frame: Frame, stalls: readonly Stall[]): void {
   const { ctx, palette, ratio } = frame;
@@ -56,7 +64,7 @@ export function drawStalls(frame: Frame, stalls: readonly Stall[]): void {
     const right = Math.min(Math.max(placeOf(frame, stall.end_ns), left + 2 * ratio), frame.width);
     if (right <= 0 || left >= frame.width) continue;
     ctx.globalAlpha = 0.18;
-    if (stall.is_excuse) ctx.fillRect(left, 0, right - left, frame.height);
+    if (isShaded(stall)) ctx.fillRect(left, 0, right - left, frame.height);
     ctx.globalAlpha = 0.85;
     ctx.fillRect(left, 0, right - left, (stall.is_excuse ? 5 : 2) * ratio);
   }
