@@ -132,6 +132,7 @@ TEST(Quiet, SendsTheHostNoSignal) {
 #if defined(DIAL9_SANITIZED_THREAD)
   GTEST_SKIP() << "TSan can't start threads after a fork";
 #endif
+  const TempDir dir;  // goes with the parent: the child ends without destructors
   const pid_t child = ::fork();
   if (child == 0) {
     for (int signal = 1; signal < NSIG; ++signal) {
@@ -139,7 +140,6 @@ TEST(Quiet, SendsTheHostNoSignal) {
       action.sa_handler = [](int received) { g_signal = received; };
       ::sigaction(signal, &action, nullptr);  // refused for two of them, and for glibc's own
     }
-    const TempDir dir;
     live_a_life(dir.path());
     ::_exit(::testing::Test::HasFailure() ? 100 : g_signal.load());
   }
