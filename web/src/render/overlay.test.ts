@@ -62,7 +62,7 @@ it('shades a stretch that the platform stalled for a tenth of it and more, or no
   expect(heights({ stalled_ns: null, is_excuse: true })).toEqual([90, 5]);
 });
 
-it('has the bar alone for a stretch that was hardly stalled, a thin one for what excuses nothing', () => {
+it('has the bar alone for a stretch hardly stalled, a thin one for what excuses nothing', () => {
   expect(heights({ stalled_ns: 99, is_excuse: true })).toEqual([5]);
   expect(heights({ stalled_ns: 900, is_excuse: false })).toEqual([2]);
 });
