@@ -43,8 +43,8 @@ bool is_plain(const TrackedOp& op) noexcept { return (op.flags & kIsPlain) != 0;
 [[gnu::always_inline]] inline internal::ShortId short_id_of(const TrackedOp& op) noexcept {
   return {op.short_id, op.short_id_size};
 }
-// All that is known of plain work from its creation on, in the place of its op's fd: with what
-// plain_head() gave for its runtime, one store.
+// What is known of plain work from its creation on: its id, and in the place of its op's fd the
+// rest, one store with what plain_head() gave for its runtime.
 std::uint64_t plain_head(std::uint16_t runtime) noexcept {
   return std::uint64_t{kIsQueued | kIsPlain} << 32 | std::uint64_t{runtime} << 48;
 }

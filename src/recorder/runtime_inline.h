@@ -108,11 +108,11 @@ inline bool make_short_id(runtime::Poll& poll) noexcept {
 // nothing before its end and needs few registers: a hook that leaves the rest to a tail call saves
 // none on the stack. For the same reason `get_poll` and `short_id` give the poll, and the
 // ShortId of the task (which is below kShortTasks), when they are needed.
-template <class GetPoll, class ShortId>
+template <class GetPoll, class GetShortId>
 [[gnu::always_inline]] inline bool start_plain_poll(const GetPoll& get_poll, std::uint32_t epoch,
                                                     runtime::RuntimeId runtime,
                                                     const runtime::TaskRef& task,
-                                                    const ShortId& short_id) noexcept {
+                                                    const GetShortId& short_id) noexcept {
   ThreadState& t = t_state;
   ThreadBuffer& buffer = t_buffer;
   if (__builtin_expect(!can_start_plain_poll(runtime, task), 0)) return false;

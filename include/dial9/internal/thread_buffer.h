@@ -184,9 +184,9 @@ inline void signal_fence() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
                                                  std::size_t need) noexcept;
 
 // Makes the next `size` bytes visible to readers, and all before them, as one more event. The
-// thread's own word is the published one: a child that a signal's handler clones inside the call
-// writes the same as its parent, and an event has no store for a count, since stores are what
-// events wait for.
+// thread's own word is the published one, so an event has no store for a count: stores are what
+// events wait for. A child that a signal's handler clones inside the call writes the same word if
+// it comes before its parent's next event.
 inline void thread_publish(ThreadBuffer& buffer, std::size_t size) noexcept {
   const std::uint64_t written = buffer.written + ((std::uint64_t{1} << 32) + size);
   buffer.written = written;

@@ -150,7 +150,7 @@ bool prepare_event(ThreadBuffer& buffer, const E& event, std::uint32_t* ids) noe
   if (__builtin_expect(delta > kMaxDeltaNs, 0)) {
     *at = 0x05;  // a timestamp reset; room for it is part of every reservation
     at = put_raw(at + 1, ns);
-    buffer.written += kResetBytes;  // should a handler jump out, the next event is behind it
+    buffer.written += kResetBytes;  // thread_publish() adds the event alone
     buffer.base_ns = ns;
     delta = 0;
   }

@@ -11,4 +11,6 @@ it('ends a scale of bytes at a round number of the unit that it is read in', () 
   expect(niceTop(13 * 1024, 'bytes')).toBe(20 * 1024);
   expect(niceTop(180 * 1024 ** 2 + 1, 'bytes')).toBe(200 * 1024 ** 2);
   expect(niceTop(1024 ** 3, 'bytes')).toBe(1024 ** 3);
+  expect(niceTop(1010, 'bytes')).toBe(1024);
+  expect(niceTop(1010 * 1024, 'bytes')).toBe(1024 ** 2);
 });

@@ -88,8 +88,8 @@ export function niceTop(most: number, unit: string | null): number {
   if (most <= 1) return 1;
   if (unit === 'bytes' && most >= 1024) return 1024 * niceTop(most / 1024, unit);
   const power = 10 ** Math.floor(Math.log10(most));
-  for (const digit of [1, 2, 5]) if (digit * power >= most) return digit * power;
-  return 10 * power;
+  const top = [1, 2, 5].find((digit) => digit * power >= most) ?? 10;
+  return unit === 'bytes' ? Math.min(top * power, 1024) : top * power;
 }
 
 /** The value that holds at a moment, with the range of its bin, or null where it isn't known. */
